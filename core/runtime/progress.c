@@ -6,14 +6,26 @@
 
 #include <time.h>
 
-bool ggi_stream_may_write_host(gg_stream *stream)
+/* Whether work that gpuglue did not queue may be on the stream, or ahead of it. */
+static bool progress_has_foreign_work(const gg_stream *stream)
 {
     const bool shared = stream->device->flags & GG_DEVICE_SHARED_DEFAULT;
-    if (atomic_load_explicit(&stream->capturable, memory_order_relaxed) == GGI_CAPTURABLE ||
-        stream->borrowed || (shared && !(stream->flags & GG_STREAM_NONBLOCKING)))
-        return true;
-    return atomic_load_explicit(&stream->completed, memory_order_acquire) <
-           atomic_load_explicit(&stream->writer, memory_order_relaxed);
+    return atomic_load_explicit(&stream->capturable, memory_order_relaxed) == GGI_CAPTURABLE ||
+           stream->borrowed || (shared && !(stream->flags & GG_STREAM_NONBLOCKING));
+}
+
+bool ggi_stream_may_write_host(gg_stream *stream)
+{
+    return progress_has_foreign_work(stream) ||
+           !ggi_stream_has_passed(stream,
+                                  atomic_load_explicit(&stream->writer, memory_order_relaxed));
+}
+
+bool ggi_stream_is_known_idle(gg_stream *stream)
+{
+    return !progress_has_foreign_work(stream) && !atomic_load(&stream->failed) &&
+           ggi_stream_has_passed(stream,
+                                 atomic_load_explicit(&stream->submitted, memory_order_acquire));
 }
 
 gg_status ggi_stream_is_complete_or_lost(gg_stream *stream)
@@ -184,10 +196,13 @@ gg_status ggi_stream_synchronize_uninterruptible(gg_stream *stream)
 {
     struct gg_device *device = stream->device;
     struct ggi_internal_scope own;
+    const uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_acquire);
     gg_status status, left;
     do
         status = device->ops->stream_wait(stream->impl, GGI_SLICE_NS);
     while (status == GG_NOT_READY);
+    if (!status)
+        ggi_stream_advance(stream, before);
     if (status && status != GG_ERR_DEVICE_LOST) {
         ggi_internal_begin(device, &own);
         while ((left = device->ops->stream_query(stream->impl)) == GG_NOT_READY)

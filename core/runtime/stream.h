@@ -140,6 +140,8 @@ static inline uint64_t ggi_stream_submitted(gg_stream *stream)
 /* Whether unfinished work before the next one may write to host memory of other code. Such code may queue work on streams that it
  * knows, and blocking streams are behind the default stream. */
 bool ggi_stream_may_write_host(gg_stream *stream);
+/* Whether all work before the next one is known to be done, so that a wait would only ask the driver. */
+bool ggi_stream_is_known_idle(gg_stream *stream);
 /* Whether all work up to @p ticket is known to be done. */
 static inline bool ggi_stream_has_passed(const gg_stream *stream, uint64_t ticket)
 {

@@ -137,14 +137,19 @@ static enum path path_choose(struct ggi_copy_job *job)
 
 /* ---- the paths ---- */
 
-/* Before the host reads or writes memory that queued work may be using. Large copies wait as well, so that an
- * interrupt can end the call before the transfer begins. */
+/* An interrupt can end the call before a large transfer begins. */
+static gg_status path_wait_for_stream(struct ggi_copy_job *job)
+{
+    return ggi_stream_is_known_idle(job->stream) ? GG_OK : ggi_stream_synchronize(job->stream, true);
+}
+
+/* Before the host reads or writes memory that queued work may be using. Large copies wait as well. */
 static inline gg_status path_wait(struct ggi_copy_job *job)
 {
     const struct ggi_copy_operand *host = ggi_copy_host(job);
     const bool large = job->nbytes > GGI_SLOT_SIZE,
                shared = host->pinned || host->memory || host->shared;
-    return large || shared ? ggi_stream_synchronize(job->stream, true) : GG_OK;
+    return large || shared ? path_wait_for_stream(job) : GG_OK;
 }
 
 static gg_status path_word(struct ggi_copy_job *job)
@@ -320,7 +325,7 @@ static gg_status path_two_slots(struct ggi_copy_job *job)
 {
     const struct ggi_copy_operand *host = ggi_copy_host(job);
     const bool waits = job->kind == GG_COPY_D2H || host->memory || host->shared;
-    const gg_status status = waits ? ggi_stream_synchronize(job->stream, true) : GG_OK;
+    const gg_status status = waits ? path_wait_for_stream(job) : GG_OK;
     return status ? status : ring_copy_two(job);
 }
 
@@ -330,7 +335,7 @@ static gg_status path_vendor(struct ggi_copy_job *job)
     gg_status status = path_is_two_slots(job) ? path_two_slots(job) : GG_NOT_READY;
     if (status != GG_NOT_READY)
         return status;
-    status = ggi_stream_synchronize(job->stream, true);
+    status = path_wait_for_stream(job);
     if (!status)
         status = ggi_staging_copy_if_faster(job);
     if (status != GG_NOT_READY)

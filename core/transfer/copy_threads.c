@@ -18,8 +18,9 @@
 
 #define THREADS_DEFAULT_MAX 16
 #define STACK_SIZE ((size_t)512 << 10)
-#define WAKES \
-    2u /* threads that one thread wakes: a system call each, so each woken one wakes more */
+/* Threads that one thread wakes: a system call of 2 µs each. A woken one needs 50 µs or more on an idle processor, so it wakes others
+ * only where there are many. */
+#define WAKES 16u
 
 /* Longer than the copy engine takes for a chunk, and than most programs need from one copy to the next: waking a
  * thread may take longer than a copy of 1 MiB. */

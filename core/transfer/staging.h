@@ -34,6 +34,7 @@ struct ggi_lane {
 struct ggi_staging {
     struct ggi_lane lane[2]; /* to the device, to the host */
     struct ggi_copy_threads threads;
+    _Atomic(uint64_t) ended_at; /* when the last copy of 256 KiB or more ended */
 };
 
 static inline struct ggi_lane *ggi_lane_of(struct gg_device *device, enum gg_copy_kind kind)

@@ -14,33 +14,52 @@ static const int threads_of[GGI_STAGING_CHOICES] = {0, 1, 2, 3, 4, 6, 8, 12, 16,
 #define OLD \
     (1000 * MS) /* and from then on only that: load, processors and clock may have changed */
 
+/* ---- the classes ---- */
+
+/* Of larger copies waking the threads is a small part. */
+static int class_of(struct ggi_staging_kind kind)
+{
+    int class = 0;
+    while (class + 1 < GGI_STAGING_CLASSES && kind.nbytes >> (CLASS_MIN + (unsigned)class))
+        class ++;
+    return kind.spaced && class < GGI_STAGING_SPACED ? GGI_STAGING_CLASSES + class : class;
+}
+
+static bool class_is_spaced(int class)
+{
+    return class >= GGI_STAGING_CLASSES;
+}
+
 /* ---- the guess ---- */
 
 /* Typical of machines with such devices: per copy, and per thread. */
 #define LINK_DEFAULT 64.0
 #define LINK_SHARE 0.75
 #define THREAD_RATE 6.0
+#define COLD_THREAD_RATE 4.5 /* of spaced copies, */
+#define WAKE_NS 60000.0      /* whose first part the caller copies alone */
 #define DRIVER_RATE 9.0
 #define DRIVER_NS 5000.0
 #define STAGING_NS 12000.0
 
-static double guess(const struct ggi_staging_model *model, int choice, double nbytes)
+static double least(double one, double other)
 {
+    return one < other ? one : other;
+}
+
+static double guess(const struct ggi_staging_model *model, int choice, struct ggi_staging_kind kind)
+{
+    const bool spaced = class_is_spaced(class_of(kind));
     const double link = LINK_SHARE * (model->link > 0 ? model->link : LINK_DEFAULT);
-    double rate = choice ? THREAD_RATE * threads_of[choice] : DRIVER_RATE;
-    rate = rate < link ? rate : link;
-    return nbytes / ((choice ? STAGING_NS : DRIVER_NS) + nbytes / rate);
+    const double thread = spaced ? COLD_THREAD_RATE : THREAD_RATE, nbytes = (double)kind.nbytes;
+    if (!choice)
+        return nbytes / (DRIVER_NS + nbytes / least(DRIVER_RATE, link));
+    const double alone_ns = least(spaced ? WAKE_NS : 0, nbytes / thread);
+    const double rest = nbytes - alone_ns * thread;
+    return nbytes / (STAGING_NS + alone_ns + rest / least(thread * threads_of[choice], link));
 }
 
 /* ---- the estimate ---- */
-
-static int class_of(size_t nbytes)
-{
-    int class = 0;
-    while (class + 1 < GGI_STAGING_CLASSES && nbytes >> (CLASS_MIN + (unsigned)class))
-        class ++;
-    return class;
-}
 
 /* Another thread's copy may have ended after @p now. */
 static uint64_t time_since(uint64_t then, uint64_t now)
@@ -48,14 +67,14 @@ static uint64_t time_since(uint64_t then, uint64_t now)
     return now > then ? now - then : 0;
 }
 
-static double estimate(const struct ggi_staging_model *model, int choice, size_t nbytes,
-                       uint64_t now)
+static double estimate(const struct ggi_staging_model *model, int choice,
+                       struct ggi_staging_kind kind, uint64_t now)
 {
-    const struct ggi_staging_estimate *known = &model->of[class_of(nbytes)][choice];
+    const struct ggi_staging_estimate *known = &model->of[class_of(kind)][choice];
     const uint64_t age = time_since(known->at, now);
     double weight = age <= RECENT ? 1.0 : 0.0;
     if (!known->at)
-        return guess(model, choice, (double)nbytes);
+        return guess(model, choice, kind);
     if (age > RECENT && age < OLD)
         weight = (double)(OLD - age) / (double)(OLD - RECENT);
     return weight * known->recent + (1.0 - weight) * known->usual;
@@ -81,22 +100,24 @@ static int find_fastest(const double *rates, int count)
     return best;
 }
 
-static int choose_by_guess(const struct ggi_staging_model *model, size_t nbytes, int most)
+static int choose_by_guess(const struct ggi_staging_model *model, struct ggi_staging_kind kind,
+                           int most)
 {
     double rates[GGI_STAGING_CHOICES];
     int count = 0;
     for (; choice_exists(count, most); count++)
-        rates[count] = guess(model, count, (double)nbytes);
+        rates[count] = guess(model, count, kind);
     return find_fastest(rates, count);
 }
 
-static int choose_best(const struct ggi_staging_model *model, size_t nbytes, int most, uint64_t now)
+static int choose_best(const struct ggi_staging_model *model, struct ggi_staging_kind kind,
+                       int most, uint64_t now)
 {
-    const int current = model->current[class_of(nbytes)];
+    const int current = model->current[class_of(kind)];
     double rates[GGI_STAGING_CHOICES];
     int count = 0;
     for (; choice_exists(count, most); count++)
-        rates[count] = estimate(model, count, nbytes, now);
+        rates[count] = estimate(model, count, kind, now);
     const int best = find_fastest(rates, count);
     const bool stays = choice_exists(current, most) && rates[current] * LEAVE_BY >= rates[best];
     return stays ? current : best;
@@ -115,7 +136,7 @@ static int choose_best(const struct ggi_staging_model *model, size_t nbytes, int
 
 /* A copy that the model is asked about. */
 struct request {
-    size_t nbytes;
+    struct ggi_staging_kind kind;
     int most;
     uint64_t now;
     int best; /* the choice known to be fastest */
@@ -125,12 +146,12 @@ struct request {
 static double trial_cost(const struct ggi_staging_model *model, const struct request *copy,
                          int choice)
 {
-    const bool known = model->of[class_of(copy->nbytes)][choice].at != 0;
-    const double best_rate = estimate(model, copy->best, copy->nbytes, copy->now);
-    double rate = estimate(model, choice, copy->nbytes, copy->now);
+    const bool known = model->of[class_of(copy->kind)][choice].at != 0;
+    const double best_rate = estimate(model, copy->best, copy->kind, copy->now);
+    double rate = estimate(model, choice, copy->kind, copy->now);
     if (!known)
         rate *= TRIAL_DOUBT;
-    const double cost = (double)copy->nbytes / rate - (double)copy->nbytes / best_rate;
+    const double nbytes = (double)copy->kind.nbytes, cost = nbytes / rate - nbytes / best_rate;
     return cost > 0 ? cost : 0;
 }
 
@@ -139,14 +160,14 @@ static bool trial_is_due(const struct ggi_staging_model *model, const struct req
                          int choice, uint64_t age, double charge)
 {
     return choice != copy->best && choice_exists(choice, copy->most) &&
-           time_since(model->of[class_of(copy->nbytes)][choice].at, copy->now) >= age &&
+           time_since(model->of[class_of(copy->kind)][choice].at, copy->now) >= age &&
            trial_cost(model, copy, choice) * charge <= model->credit;
 }
 
 /* The driver, or one more or fewer threads: of those that are due, the one made longest ago. */
 static int find_near_trial(const struct ggi_staging_model *model, const struct request *copy)
 {
-    const struct ggi_staging_estimate *known = model->of[class_of(copy->nbytes)];
+    const struct ggi_staging_estimate *known = model->of[class_of(copy->kind)];
     const int near[] = {0, copy->best - 1, copy->best + 1};
     int found = copy->best;
     for (size_t i = 0; i < sizeof near / sizeof near[0]; i++)
@@ -161,7 +182,7 @@ static int choose_trial(struct ggi_staging_model *model, const struct request *c
 {
     if (time_since(model->tried_at, copy->now) < TRIAL_EVERY)
         return copy->best;
-    const int guessed = choose_by_guess(model, copy->nbytes, copy->most);
+    const int guessed = choose_by_guess(model, copy->kind, copy->most);
     const bool by_guess = trial_is_due(model, copy, guessed, RETRY_GUESS, GUESS_CHARGE);
     const int found = by_guess ? guessed : find_near_trial(model, copy);
     if (found != copy->best) {
@@ -191,25 +212,26 @@ void ggi_staging_model_start(struct ggi_staging_model *model, double link)
 {
     memset(model, 0, sizeof *model);
     model->link = link;
-    for (int i = 0; i < GGI_STAGING_CLASSES; i++)
+    for (int i = 0; i < GGI_STAGING_CLASSES + GGI_STAGING_SPACED; i++)
         model->current[i] = -1;
 }
 
-int ggi_staging_model_choose(struct ggi_staging_model *model, size_t nbytes, int most, uint64_t now)
+int ggi_staging_model_choose(struct ggi_staging_model *model, struct ggi_staging_kind kind,
+                             int most, uint64_t now)
 {
-    const int best = choose_best(model, nbytes, most, now);
-    model->current[class_of(nbytes)] = best;
-    return threads_of[choose_trial(model, &(struct request){nbytes, most, now, best})];
+    const int best = choose_best(model, kind, most, now);
+    model->current[class_of(kind)] = best;
+    return threads_of[choose_trial(model, &(struct request){kind, most, now, best})];
 }
 
-void ggi_staging_model_learn(struct ggi_staging_model *model, size_t nbytes, int threads,
-                             uint64_t ns, uint64_t now)
+void ggi_staging_model_learn(struct ggi_staging_model *model, struct ggi_staging_kind kind,
+                             int threads, uint64_t ns, uint64_t now)
 {
-    const double rate = (double)nbytes / (double)(ns ? ns : 1);
+    const double rate = (double)kind.nbytes / (double)(ns ? ns : 1);
     int choice = 0;
     while (choice + 1 < GGI_STAGING_CHOICES && threads_of[choice] < threads)
         choice++;
-    struct ggi_staging_estimate *known = &model->of[class_of(nbytes)][choice];
+    struct ggi_staging_estimate *known = &model->of[class_of(kind)][choice];
     if (!known->at)
         known->recent = known->usual = rate;
     known->recent += (rate - known->recent) / 2;

@@ -4,11 +4,19 @@
 #ifndef GPUGLUE_STAGING_MODEL_H
 #define GPUGLUE_STAGING_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define GGI_STAGING_CLASSES 12 /* of sizes, by powers of two */
+#define GGI_STAGING_SPACED 8   /* those below 32 MiB, once more for spaced copies */
 #define GGI_STAGING_CHOICES 13 /* the driver, and 12 numbers of threads */
+
+/* spaced: it follows the last copy so late that the copy threads sleep, and that caches hold other bytes. */
+struct ggi_staging_kind {
+    size_t nbytes;
+    bool spaced;
+};
 
 /* Rates are bytes per nanosecond, which is GB/s. */
 struct ggi_staging_estimate {
@@ -18,17 +26,18 @@ struct ggi_staging_estimate {
 
 struct ggi_staging_model {
     double link; /* what the device's link can carry; 0: not known */
-    int current[GGI_STAGING_CLASSES];
-    struct ggi_staging_estimate of[GGI_STAGING_CLASSES][GGI_STAGING_CHOICES];
+    int current[GGI_STAGING_CLASSES + GGI_STAGING_SPACED];
+    struct ggi_staging_estimate of[GGI_STAGING_CLASSES + GGI_STAGING_SPACED][GGI_STAGING_CHOICES];
     double credit; /* nanoseconds that the next trial may cost */
     uint64_t tried_at, learned_at;
 };
 
 void ggi_staging_model_start(struct ggi_staging_model *model, double link);
 /* How many threads, of at most @p most, should copy; 0: the driver. */
-int ggi_staging_model_choose(struct ggi_staging_model *model, size_t nbytes, int most, uint64_t now);
+int ggi_staging_model_choose(struct ggi_staging_model *model, struct ggi_staging_kind kind,
+                             int most, uint64_t now);
 /* A copy by so many threads took @p ns nanoseconds. */
-void ggi_staging_model_learn(struct ggi_staging_model *model, size_t nbytes, int threads,
-                             uint64_t ns, uint64_t now);
+void ggi_staging_model_learn(struct ggi_staging_model *model, struct ggi_staging_kind kind,
+                             int threads, uint64_t ns, uint64_t now);
 
 #endif

@@ -66,12 +66,19 @@ static void lane_start_model(struct gg_device *device, struct ggi_lane *lane)
 
 /* ---- what copies have shown ---- */
 
+static struct ggi_staging_kind job_kind(const struct ggi_copy_job *job, uint64_t begin)
+{
+    const uint64_t last = atomic_load(&job->device->staging->ended_at);
+    return (struct ggi_staging_kind){job->nbytes, begin > last + ggi_copy_threads_spin_ns};
+}
+
 static int lane_choose(struct ggi_copy_job *job, struct ggi_lane *lane)
 {
+    const uint64_t now = ggi_now_ns();
     lane_start_model(job->device, lane);
     pthread_mutex_lock(&lane->lock);
     int threads =
-        ggi_staging_model_choose(&lane->model, job->nbytes, ggi_copy_thread_count(), ggi_now_ns());
+        ggi_staging_model_choose(&lane->model, job_kind(job, now), ggi_copy_thread_count(), now);
     pthread_mutex_unlock(&lane->lock);
     return threads;
 }
@@ -81,14 +88,21 @@ static void lane_learn(struct ggi_copy_job *job, struct ggi_lane *lane, int thre
     const uint64_t now = ggi_now_ns();
     lane_start_model(job->device, lane);
     pthread_mutex_lock(&lane->lock);
-    ggi_staging_model_learn(&lane->model, job->nbytes, threads, now - begin, now);
+    ggi_staging_model_learn(&lane->model, job_kind(job, begin), threads, now - begin, now);
     pthread_mutex_unlock(&lane->lock);
+}
+
+static void job_end(struct ggi_copy_job *job)
+{
+    atomic_store(&job->device->staging->ended_at, ggi_now_ns());
 }
 
 void ggi_staging_learn_driver(struct ggi_copy_job *job, uint64_t begin)
 {
-    if (job->nbytes >= STAGED_MIN && policy_mode() == GGI_STAGING_AUTO)
-        lane_learn(job, ggi_lane_of(job->device, job->kind), 0, begin);
+    if (job->nbytes < STAGED_MIN || policy_mode() != GGI_STAGING_AUTO)
+        return;
+    lane_learn(job, ggi_lane_of(job->device, job->kind), 0, begin);
+    job_end(job);
 }
 
 /* ---- the decision ---- */
@@ -133,6 +147,7 @@ static gg_status lane_copy(struct ggi_copy_job *job, struct ggi_lane *lane, int 
     ggi_lane_release(lane);
     if (!status && learn)
         lane_learn(job, lane, threads, begin);
+    job_end(job);
     return status;
 }
 

@@ -75,6 +75,18 @@ static void a_worker_that_falls_asleep_misses_no_chunk(void **state)
     assert_string_equal(to, "from");
 }
 
+static void the_caller_wakes_all_threads_itself(void **state)
+{
+    (void)state;
+    assert_int_equal(ggi_copy_threads_start(threads, 5), 4);
+    while (atomic_load(&threads->sleeping) < 4)
+        sched_yield();
+    ggi_copy_threads_spin_ns = UINT64_MAX; /* no thread sleeps again */
+    ggi_copy_threads_wake(threads, 5);
+    for (int rank = 1; rank < 5; rank++)
+        assert_int_equal(threads->asleep[rank - 1], 0);
+}
+
 static void a_chunk_may_have_the_maximum_number_of_parts(void **state)
 {
     struct ggi_copy_queue *queue = &threads->queue[0];
@@ -213,6 +225,7 @@ static void a_thread_that_the_system_refused_is_started_later(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_worker_that_falls_asleep_misses_no_chunk, start_one_worker,
                                     stop_it),
+    cmocka_unit_test_setup_teardown(the_caller_wakes_all_threads_itself, start_one_worker, stop_it),
     cmocka_unit_test_setup_teardown(a_chunk_may_have_the_maximum_number_of_parts, start_one_worker,
                                     stop_it),
     cmocka_unit_test_setup_teardown(a_worker_serves_both_queues, start_one_worker, stop_it),

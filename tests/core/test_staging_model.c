@@ -11,13 +11,14 @@
 #define START (1000 * MS)
 
 static struct ggi_staging_model model;
-static uint64_t now;
+static uint64_t now, ended; /* ended: the last copy */
 
 static int start(void **state)
 {
     (void)state;
     ggi_staging_model_start(&model, 63.0);
     now = START;
+    ended = 0;
     return 0;
 }
 
@@ -40,13 +41,25 @@ static bool is_fastest(const struct machine *machine, size_t nbytes, int threads
     return time_of(machine, nbytes, threads) <= time_of(machine, nbytes, 16);
 }
 
+static struct ggi_staging_kind in_a_row(size_t nbytes)
+{
+    return (struct ggi_staging_kind){nbytes, false};
+}
+
+static struct ggi_staging_kind spaced(size_t nbytes)
+{
+    return (struct ggi_staging_kind){nbytes, true};
+}
+
 /* One copy as the model chooses, and @p gap until the next; returns its threads. */
 static int copy(const struct machine *machine, size_t nbytes, int most, uint64_t gap)
 {
-    const int threads = ggi_staging_model_choose(&model, nbytes, most, now);
+    const struct ggi_staging_kind kind = {nbytes, now > ended};
+    const int threads = ggi_staging_model_choose(&model, kind, most, now);
     const uint64_t ns = time_of(machine, nbytes, threads);
     now += ns;
-    ggi_staging_model_learn(&model, nbytes, threads, ns, now);
+    ggi_staging_model_learn(&model, kind, threads, ns, now);
+    ended = now;
     now += gap;
     return threads;
 }
@@ -62,18 +75,18 @@ static int copy_often(const struct machine *machine, size_t nbytes, int most, in
 static void the_first_guess_uses_as_many_threads_as_the_link_needs(void **state)
 {
     (void)state;
-    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 8);
-    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 4, now), 4);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(256 * MIB), 16, now), 8);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(256 * MIB), 4, now), 4);
     ggi_staging_model_start(&model, 15.75);
-    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 2);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(256 * MIB), 16, now), 2);
     ggi_staging_model_start(&model, 0);
-    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 8);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(256 * MIB), 16, now), 8);
 }
 
 static void with_one_processor_the_driver_copies(void **state)
 {
     (void)state;
-    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 1, now), 0);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(256 * MIB), 1, now), 0);
 }
 
 static void a_good_guess_is_kept(void **state)
@@ -148,8 +161,8 @@ static void less_processors_are_followed_at_once(void **state)
 {
     (void)state;
     copy_often(&usual, 64 * MIB, 16, 20);
-    assert_int_equal(ggi_staging_model_choose(&model, 64 * MIB, 4, now), 4);
-    assert_int_equal(ggi_staging_model_choose(&model, 64 * MIB, 1, now), 0);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(64 * MIB), 4, now), 4);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(64 * MIB), 1, now), 0);
 }
 
 /* For two seconds other programs use the processors; a second after that all is as before. */
@@ -215,18 +228,19 @@ static void a_link_that_becomes_faster_is_used_within_a_second(void **state)
 /* Its pauses afford no trials. */
 static void a_program_that_seldom_copies_seldom_tries(void **state)
 {
+    const struct machine cold = {9, 4.5, 54};
     int tried = 0;
     (void)state;
-    for (int i = 0; i < 100; i++)
-        tried += !is_fastest(&usual, 16 * MIB, copy(&usual, 16 * MIB, 16, 2000 * MS));
-    assert_in_range(tried, 1, 10);
+    for (int i = 0; i < 200; i++)
+        tried += !is_fastest(&cold, 16 * MIB, copy(&cold, 16 * MIB, 16, 2000 * MS));
+    assert_in_range(tried, 1, 20);
 }
 
 static void one_disturbed_copy_does_not_decide_for_good(void **state)
 {
     (void)state;
     copy_often(&usual, 64 * MIB, 16, 3);
-    ggi_staging_model_learn(&model, 64 * MIB, 8, 100 * MS, now);
+    ggi_staging_model_learn(&model, in_a_row(64 * MIB), 8, 100 * MS, now);
     now += 1000 * MS;
     assert_true(is_fastest(&usual, 64 * MIB, copy_often(&usual, 64 * MIB, 16, 3)));
 }
@@ -244,8 +258,32 @@ static void sizes_are_judged_apart(void **state)
     const struct machine only_long = {9, 0.5, 2};
     (void)state;
     copy_often(&only_long, 1 * MIB, 16, 12);
-    assert_int_equal(ggi_staging_model_choose(&model, 1 * MIB, 16, now), 0);
-    assert_int_equal(ggi_staging_model_choose(&model, 256 * MIB, 16, now), 8);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(1 * MIB), 16, now), 0);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(256 * MIB), 16, now), 8);
+}
+
+static void where_threads_sleep_more_are_woken_and_fewer_copies_are_staged(void **state)
+{
+    (void)state;
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(4 * MIB), 16, now), 8);
+    assert_int_equal(ggi_staging_model_choose(&model, spaced(4 * MIB), 16, now), 12);
+    assert_int_not_equal(ggi_staging_model_choose(&model, in_a_row(MIB / 4), 16, now), 0);
+    assert_int_equal(ggi_staging_model_choose(&model, spaced(MIB / 4), 16, now), 0);
+}
+
+/* The threads take long to wake, so that the driver is faster. */
+static void spaced_copies_are_judged_apart_below_32_mib(void **state)
+{
+    const struct machine asleep = {9, 0.3, 3};
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        copy(&asleep, 1 * MIB, 16, 50 * MS);
+        copy(&asleep, 64 * MIB, 16, 50 * MS);
+    }
+    assert_int_equal(ggi_staging_model_choose(&model, spaced(1 * MIB), 16, now), 0);
+    assert_int_not_equal(ggi_staging_model_choose(&model, in_a_row(1 * MIB), 16, now), 0);
+    assert_int_equal(ggi_staging_model_choose(&model, spaced(64 * MIB), 16, now), 0);
+    assert_int_equal(ggi_staging_model_choose(&model, in_a_row(64 * MIB), 16, now), 0);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -264,5 +302,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(a_program_that_copies_once_in_two_seconds_learns_as_well, start),
     cmocka_unit_test_setup(a_program_that_seldom_copies_seldom_tries, start),
     cmocka_unit_test_setup(sizes_are_judged_apart, start),
+    cmocka_unit_test_setup(where_threads_sleep_more_are_woken_and_fewer_copies_are_staged, start),
+    cmocka_unit_test_setup(spaced_copies_are_judged_apart_below_32_mib, start),
 };
 SUITE(staging_model, tests);

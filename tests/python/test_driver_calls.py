@@ -249,6 +249,21 @@ def test_an_upload_in_chunks_records_one_event_where_it_uses_no_slot_twice(devic
     assert many - few <= 1.2 * MORE  # a marker of the stream is rarer
 
 
+@pytest.mark.parametrize("staging", ["always", "never"])
+def test_a_large_upload_does_not_ask_whether_a_stream_is_idle_that_is_known_to_be(device, tmp_path, run_python, staging):
+    if "Simulated" not in device.name or device.backend == "ze":
+        pytest.skip("only simulated drivers count their calls, and Level Zero has no query of a stream")
+    counts = []
+    for count in (20, 20 + MORE):
+        path = tmp_path / f"{count}.json"
+        code = STAGED.format(device=f"{device.backend}:{device.ordinal}", count=count)
+        succeeds(run_python(code, GPUGLUE_SIM_REPORT=str(path), GPUGLUE_STAGING=staging))
+        found = json.loads(path.read_text())["calls"]
+        counts.append(sum(n for name, n in found.items() if name in ("cuStreamQuery", "cuStreamSynchronize", "hipStreamQuery", "hipStreamSynchronize")))
+    few, many = counts
+    assert many - few == (MORE if staging == "never" else 0)  # the driver's own copy of pageable memory ends later
+
+
 MANY = """
 import gpuglue as gg
 device = gg.Device({device!r})
