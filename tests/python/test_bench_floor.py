@@ -1,4 +1,4 @@
-"""bench/floor.c: copies by several threads, which wait asleep or spinning."""
+"""bench/floor.c: copies by several threads, which wait asleep or spinning, and their rows of bench/pageable.py."""
 
 import random
 import time
@@ -12,7 +12,9 @@ from conftest import HANG
 from test_bench_programs import built
 
 import gpuglue as gg
-from baseline import open_baseline  # bench/ is in the path now
+import pageable  # bench/ is in the path now
+import report
+from baseline import open_baseline
 from rows import KIB, MIB, Arrays
 
 SPINNING = pytest.mark.parametrize("spin", [False, True], ids=["asleep", "spinning"])
@@ -160,3 +162,95 @@ def test_threads_spin_until_they_are_to_rest_and_end_when_they_are_stopped(floor
     come_to(["S"] * 3)
     floor.call(module.stop_threads)
     assert states_of_the_threads() == []
+
+
+# ---- pageable.py ----
+
+IN_THREADS = {pageable.SLEEPING, pageable.SPINNING}
+USUAL = {"gpuglue", "raw", "pinned", "floor"}
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Few and short rounds."""
+    for name, value in {"GAP": 0.001, "ROUNDS": 1, "SPACED_ROUNDS": 1, "WARM_UP": MIB}.items():
+        monkeypatch.setattr(pageable, name, value)
+
+
+def measured(floor, baseline):
+    streams = floor.stream, gg.Stream(floor.stream.device, nonblocking=True)
+    return floor.call(pageable.measure_sizes, floor.stream.device, streams, baseline)
+
+
+def sides_in(row, direction):
+    return {side.removeprefix(f"{direction} ") for side in row if side.startswith(f"{direction} ")}
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_spaced_rows_have_both_kinds_of_threads_and_rows_of_their_sizes_in_a_row_have_spinning_ones(floor, quick, direction):
+    rows = measured(floor, floor.baseline)
+    assert all(value > 0 for row in rows.values() for value in row.values())
+    for nbytes in pageable.SPACED:
+        spaced, back_to_back = (rows[f"{nbytes // KIB} KiB, {kind}"] for kind in ("spaced", "back to back"))
+        assert sides_in(spaced, direction) == USUAL | IN_THREADS
+        assert sides_in(back_to_back, direction) == USUAL | {pageable.SPINNING}
+    assert sides_in(rows["256 KiB, back to back"], direction) == USUAL
+    assert len(rows) == len(pageable.SMALL + pageable.MEDIUM + pageable.SPACED)
+
+
+def test_without_a_baseline_no_row_has_threads_of_c(floor, quick):
+    assert {side.split(" ", 1)[1] for row in measured(floor, None).values() for side in row} <= {"gpuglue", "call gpuglue"}
+
+
+def test_threads_spin_only_for_their_own_copies_and_from_before_the_other_work(floor, quick, monkeypatch):
+    monkeypatch.setattr(pageable.os, "sched_getaffinity", lambda process: range(5))
+    sides = floor.call(pageable.threaded_sides, pageable.Arrays(floor.stream.device, MIB), floor.baseline)
+    numbers, seen = {threads for _, _, threads in sides}, {}
+
+    def watched(key, side):
+        def once():
+            seen[key].append("copy")
+            return 1
+
+        return pageable.Side(once, side.meanwhile)
+
+    def work(memory):
+        key = next(keys)
+        states = ["R"] * (key[2] - 1) if key[1] == pageable.SPINNING else []
+        come_to(states + ["S"] * (4 - len(states)))
+        seen[key] = ["other work"]
+
+    monkeypatch.setattr(pageable, "other_work", work)
+    keys = iter([*sides, *sides])  # the first round does not count
+    floor.call(pageable.spaced, {key: watched(key, side) for key, side in sides.items()}, MIB)
+    assert seen == dict.fromkeys(sides, ["other work", "copy"]) and numbers == {4, 5}
+    come_to(["S"] * 4)
+
+
+def test_no_more_threads_copy_than_the_process_has_processors(floor, monkeypatch):
+    arrays = pageable.Arrays(floor.stream.device, MIB)
+    for processors, numbers in ((1, {1}), (4, {4}), (7, {4, 7}), (64, {4, 12})):
+        monkeypatch.setattr(pageable.os, "sched_getaffinity", lambda process, count=processors: range(count))
+        assert {threads for _, _, threads in floor.call(pageable.threaded_sides, arrays, floor.baseline)} == numbers
+
+
+def test_a_row_has_the_faster_number_of_threads():
+    found = pageable.speeds({("up", "gpuglue"): [2, 4, 3], ("up", "threads", 4): [6, 5, 9], ("up", "threads", 12): [9, 4, 4],
+                             ("down", "threads", 4): [2], ("down", "threads", 12): [3]}, 12)
+    assert found == {("up", "gpuglue"): 4, ("up", "threads"): 3, ("down", "threads"): 6}
+
+
+def test_the_table_of_pageable_copies_has_columns_for_the_threads_where_they_were_measured():
+    def row(**sides):
+        return {f"up {side}": pageable.summary([value]) for side, value in sides.items()}
+
+    usual, threads = row(raw=1, floor=2, gpuglue=3, pinned=9), row(**{pageable.SLEEPING: 4, pageable.SPINNING: 5})
+    assert set(report.IN_THREADS) == IN_THREADS
+
+    def table(rows):
+        return report.pageable(report.of_pageable({"gbps": rows, "results": {}}), "up")
+
+    before, after = table({"256 KiB, spaced": usual}), table({"256 KiB, spaced": usual, "1024 KiB, spaced": usual | threads})
+    assert "threads" not in before and "| raw C | C from Python | C, sleeping threads | C, spinning threads | gpuglue | pinned |" in after
+    assert "| 256 KiB, spaced | 1.0 [1.0, 1.0] | 2.0 [2.0, 2.0] |  |  | 3.0 [3.0, 3.0] | 9.0 |" in after
+    assert "| 1024 KiB, spaced | 1.0 [1.0, 1.0] | 2.0 [2.0, 2.0] | 4.0 | 5.0 | 3.0 [3.0, 3.0] | 9.0 |" in after
