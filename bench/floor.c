@@ -1,16 +1,16 @@
 /* floor.c: the driver calls of raw.c from functions that Python calls, with nothing else: a lower bound for a Python package.
  * Each function but the queries releases the GIL for its driver call, since the driver may wait in it; launch_held, record_held and wait_held
  * hold it, for gil.py. to_gpu also takes a block from a list under a lock, and makes an object that returns it. set() and get() copy through
- * the pinned memory of the large copies.
+ * the pinned memory of the large copies, set_in_threads() and get_in_threads() with several threads (floor_threads.c).
  *
  * bench.py passes the addresses of raw.c's state, so that both use one stream. */
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
-#include "raw.h"
+#include "floor.h"
 
+#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,7 +262,9 @@ static PyObject *stream_done(PyObject *self, PyObject *unused)
 
 #define PIECE ((size_t)128 << 10)
 
-static PyObject *copy_with(PyObject *host, int flags, int (*copy)(const Py_buffer *view))
+/* `threads`: what the copy is called with. */
+static PyObject *copy_with(PyObject *host, int flags,
+                           int (*copy)(const Py_buffer *view, int threads), int threads)
 {
     Py_buffer view;
     int code;
@@ -272,14 +274,15 @@ static PyObject *copy_with(PyObject *host, int flags, int (*copy)(const Py_buffe
         PyBuffer_Release(&view);
         return PyErr_Format(PyExc_ValueError, "the buffer is larger than the pinned memory");
     }
-    Py_BEGIN_ALLOW_THREADS code = copy(&view);
+    Py_BEGIN_ALLOW_THREADS code = copy(&view, threads);
     Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     return finish(code, Py_NewRef(Py_None));
 }
 
 /* In pieces, so that the device copies one while the host fills the next. */
-static int copy_up(const Py_buffer *view)
+static int copy_up(const Py_buffer *view, int threads)
 {
+    (void)threads;
     const size_t nbytes = (size_t)view->len;
     int code = 0;
     for (size_t at = 0, part; at < nbytes && !code; at += part) {
@@ -290,8 +293,9 @@ static int copy_up(const Py_buffer *view)
     return code;
 }
 
-static int copy_down(const Py_buffer *view)
+static int copy_down(const Py_buffer *view, int threads)
 {
+    (void)threads;
     const size_t nbytes = (size_t)view->len;
     int code = driver->d2h(raw->bulk.pinned, raw->bulk.memory, nbytes, raw->stream);
     if (!code)
@@ -304,14 +308,14 @@ static int copy_down(const Py_buffer *view)
 static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)self;
-    return nargs == 2 ? copy_with(args[0], PyBUF_SIMPLE, copy_up)
+    return nargs == 2 ? copy_with(args[0], PyBUF_SIMPLE, copy_up, 1)
                       : PyErr_Format(PyExc_TypeError, "set(host, stream)");
 }
 
 static PyObject *get(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)self;
-    return nargs == 2 ? copy_with(args[0], PyBUF_WRITABLE, copy_down)
+    return nargs == 2 ? copy_with(args[0], PyBUF_WRITABLE, copy_down, 1)
                       : PyErr_Format(PyExc_TypeError, "get(host, stream)");
 }
 
@@ -321,6 +325,79 @@ static PyObject *synchronize(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     Py_BEGIN_ALLOW_THREADS code = driver->stream_sync(raw->stream);
     Py_END_ALLOW_THREADS return finish(code, Py_NewRef(Py_None));
+}
+
+/* ---- the same with several threads: a number of threads includes the calling one ---- */
+
+/* The number, from 1 to most; -1 with an exception otherwise. */
+static int threads_of(PyObject *given, int most)
+{
+    const long threads = PyLong_AsLong(given);
+    if (threads == -1 && PyErr_Occurred())
+        return -1;
+    if (threads >= 1 && threads <= most)
+        return (int)threads;
+    PyErr_Format(PyExc_ValueError, "%ld threads: 1 to %d are possible", threads, most);
+    return -1;
+}
+
+/* start_threads(threads, spin): start those that are missing; whether they spin until rest_threads(), or sleep. */
+static PyObject *start_threads(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)self;
+    if (nargs != 2)
+        return PyErr_Format(PyExc_TypeError, "start_threads(threads, spin)");
+    const int threads = threads_of(args[0], FLOOR_THREADS), spin = PyObject_IsTrue(args[1]);
+    if (threads < 0 || spin < 0)
+        return NULL;
+    const int code = floor_make_events(driver);
+    if (!code && (errno = floor_start(threads, spin)))
+        return PyErr_SetFromErrno(PyExc_OSError);
+    return finish(code, Py_NewRef(Py_None));
+}
+
+static PyObject *rest_threads(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    floor_rest();
+    Py_RETURN_NONE;
+}
+
+static PyObject *stop_threads(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    floor_stop();
+    return finish(floor_destroy_events(driver), Py_NewRef(Py_None));
+}
+
+static int copy_up_in_threads(const Py_buffer *view, int threads)
+{
+    return floor_copy_up(raw, driver, view->buf, (size_t)view->len, threads);
+}
+
+static int copy_down_in_threads(const Py_buffer *view, int threads)
+{
+    return floor_copy_down(raw, driver, view->buf, (size_t)view->len, threads);
+}
+
+/* set_in_threads(host, stream, threads) and get_in_threads(host, stream, threads): the stream is ignored. So many threads must have been
+ * started. */
+static PyObject *set_in_threads(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)self;
+    if (nargs != 3)
+        return PyErr_Format(PyExc_TypeError, "set_in_threads(host, stream, threads)");
+    const int threads = threads_of(args[2], floor_started());
+    return threads < 0 ? NULL : copy_with(args[0], PyBUF_SIMPLE, copy_up_in_threads, threads);
+}
+
+static PyObject *get_in_threads(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)self;
+    if (nargs != 3)
+        return PyErr_Format(PyExc_TypeError, "get_in_threads(host, stream, threads)");
+    const int threads = threads_of(args[2], floor_started());
+    return threads < 0 ? NULL : copy_with(args[0], PyBUF_WRITABLE, copy_down_in_threads, threads);
 }
 
 /* ---- the module ---- */
@@ -353,6 +430,11 @@ static PyMethodDef functions[] = {
     {"launch_16", (PyCFunction)(void (*)(void))launch_16, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"set", (PyCFunction)(void (*)(void))set, METH_FASTCALL, NULL},
     {"get", (PyCFunction)(void (*)(void))get, METH_FASTCALL, NULL},
+    {"start_threads", (PyCFunction)(void (*)(void))start_threads, METH_FASTCALL, NULL},
+    {"rest_threads", rest_threads, METH_NOARGS, NULL},
+    {"stop_threads", stop_threads, METH_NOARGS, NULL},
+    {"set_in_threads", (PyCFunction)(void (*)(void))set_in_threads, METH_FASTCALL, NULL},
+    {"get_in_threads", (PyCFunction)(void (*)(void))get_in_threads, METH_FASTCALL, NULL},
     {"synchronize", synchronize, METH_NOARGS, NULL},
     {"record", record, METH_NOARGS, NULL},
     {"event_done", event_done, METH_NOARGS, NULL},

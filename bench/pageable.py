@@ -5,15 +5,20 @@ to back and spaced by other work. Each figure is of several new processes, since
 
 The driver alone ("raw") runs in alternation with gpuglue in the same process, except for the first copies: there each side
 has processes of its own. "pinned" is the driver's copy of pinned memory of the same size: no copy of pageable memory
-can be faster. "floor" is C functions that Python calls in the same way (floor.c), which copy in the calling thread. Figures are GB/s: the
+can be faster. "floor" is C functions that Python calls in the same way (floor.c), which copy in the calling thread. "C, sleeping threads" and
+"C, spinning threads" copy with several threads: of 4 and 12, whichever is faster in a process. Figures are GB/s: the
 median of the processes, and [the worst, the best]. A target is judged by the processes: where they disagree, more are started.
 """
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +35,8 @@ MEDIUM = (256 * KIB, MIB, 4 * MIB, 16 * MIB)
 SPACED = MEDIUM[1:]
 ROUNDS, BURST = 7, 10  # back to back: rounds of so many copies of each side
 SPACED_ROUNDS = 5
+THREADS = (4, 12)  # of floor.c, with the calling one
+SLEEPING, SPINNING = "C, sleeping threads", "C, spinning threads"
 GAP = 0.05  # seconds of other work
 FIRST = 5
 WARM_UP = 64 * MIB  # so that slots and threads exist
@@ -58,18 +65,68 @@ class Floor:
         self.array.get(self.pageable, self.stream)
 
 
+class InThreads:
+    """The same by several threads of floor.c."""
+
+    def __init__(self, module, arrays, threads):
+        self.module, self.pageable, self.stream, self.threads = module, arrays.pageable, arrays.stream, threads
+
+    def set_pageable(self):
+        """Copy from pageable memory to the device."""
+        self.module.set_in_threads(self.pageable, self.stream, self.threads)
+        self.module.synchronize()
+
+    def get_pageable(self):
+        """Copy from the device to pageable memory."""
+        self.module.get_in_threads(self.pageable, self.stream, self.threads)
+
+    @contextmanager
+    def spinning(self):
+        """Meanwhile the threads spin when they have nothing to copy; otherwise they sleep."""
+        self.module.start_threads(self.threads, True)
+        try:
+            yield
+        finally:
+            self.module.rest_threads()
+
+
+@dataclass
+class Side:
+    """One side of a row: a function that makes one copy and returns its nanoseconds, and what holds from before the other work until then."""
+
+    once: Callable
+    meanwhile: Callable = nullcontext
+
+
+def timed(action, settle=lambda: None):
+    """Return a function that returns the nanoseconds of an action; what it settles afterwards does not count."""
+
+    def once():
+        start = time.perf_counter_ns()
+        action()
+        taken = time.perf_counter_ns() - start
+        settle()
+        return taken
+
+    return once
+
+
+def threaded_sides(arrays, baseline):
+    """(direction, side, number of threads) → Side, for each number that this process has processors for."""
+    module = baseline.floor() if baseline else None
+    sides = {}
+    for threads in sorted({min(threads, len(os.sched_getaffinity(0))) for threads in THREADS}) if module else ():
+        copies = InThreads(module, arrays, threads)
+        module.start_threads(threads, False)
+        for direction, action in (("up", copies.set_pageable), ("down", copies.get_pageable)):
+            sides[direction, SLEEPING, threads] = Side(timed(action))
+            sides[direction, SPINNING, threads] = Side(timed(action), copies.spinning)
+    return sides
+
+
 def sides_of(arrays, baseline):
     """(direction, side) → function that makes one copy and returns its nanoseconds. "up, call" is the time until the
     call returns: the source may change then, but the copy may be queued."""
-
-    def timed(action, settle=lambda: None):
-        def once():
-            start = time.perf_counter_ns()
-            action()
-            taken = time.perf_counter_ns() - start
-            settle()
-            return taken
-        return once
 
     def raw(row):
         run = baseline.bursts_of(row)
@@ -99,14 +156,23 @@ def arrays_of(nbytes, device, streams, baseline):
     return arrays
 
 
+def speeds(times, nbytes):
+    """(direction, side) → GB/s, from the nanoseconds of each side: of threads, with the number of them that is faster."""
+    found = {}
+    for (direction, side, *_), values in times.items():
+        found[direction, side] = max(nbytes / statistics.median(values), found.get((direction, side), 0))
+    return found
+
+
 def back_to_back(sides, nbytes):
-    """Side → GB/s: the median of all copies; each side makes several in a row."""
-    times = {side: [] for side in sides}
+    """(direction, side) → GB/s: the median of all copies; each side makes several in a row."""
+    times = {key: [] for key in sides}
     for turn in range(ROUNDS + 1):
-        for side, once in sides.items():
-            found = [once() for _ in range(BURST)]
-            times[side] += found if turn else []
-    return {side: nbytes / statistics.median(found) for side, found in times.items()}
+        for key, side in sides.items():
+            with side.meanwhile():
+                found = [side.once() for _ in range(BURST)]
+            times[key] += found if turn else []
+    return speeds(times, nbytes)
 
 
 def other_work(memory):
@@ -119,13 +185,14 @@ def other_work(memory):
 def spaced(sides, nbytes):
     """The same with other work before each copy."""
     memory = np.zeros(4 * MIB, np.uint32)
-    times = {side: [] for side in sides}
+    times = {key: [] for key in sides}
     for turn in range(SPACED_ROUNDS + 1):
-        for side, once in sides.items():
-            other_work(memory)
-            found = once()
-            times[side] += [found] if turn else []
-    return {side: nbytes / statistics.median(found) for side, found in times.items()}
+        for key, side in sides.items():
+            with side.meanwhile():
+                other_work(memory)
+                found = side.once()
+            times[key] += [found] if turn else []
+    return speeds(times, nbytes)
 
 
 def measure_first(side, most, device, streams, baseline):
@@ -146,11 +213,11 @@ def measure_sizes(device, streams, baseline):
     rows = {}
     for nbytes in SMALL + MEDIUM:
         arrays = arrays_of(nbytes, device, streams, baseline)
-        sides = {side: once for side, once in sides_of(arrays, baseline).items()
-                 if nbytes in SMALL or "," not in side[0]}
-        found = {"back to back": back_to_back(sides, nbytes)}
+        sides = {key: Side(once) for key, once in sides_of(arrays, baseline).items() if nbytes in SMALL or "," not in key[0]}
+        threaded = threaded_sides(arrays, baseline) if nbytes in SPACED else {}
+        found = {"back to back": back_to_back(sides | {key: side for key, side in threaded.items() if key[1] == SPINNING}, nbytes)}
         if nbytes in SPACED:
-            found["spaced"] = spaced(sides, nbytes)
+            found["spaced"] = spaced(sides | threaded, nbytes)
         for kind, values in found.items():
             rows[f"{nbytes // KIB} KiB, {kind}"] = {" ".join(side): value for side, value in values.items()}
     return rows
@@ -233,7 +300,7 @@ def show(rows, results):
         print(row)
         for side, value in sides.items():
             result = results.get(row, {}).get(side.removesuffix(" gpuglue"), "")
-            print(f"    {side:18} {value['median']:6.2f}  [{value['worst']:.2f}, {value['best']:.2f}]  {result}".rstrip())
+            print(f"    {side:24} {value['median']:6.2f}  [{value['worst']:.2f}, {value['best']:.2f}]  {result}".rstrip())
 
 
 def rows_of(sets, most):

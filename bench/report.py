@@ -24,6 +24,7 @@ STREAMS = {"own": "own", "blocking": "blocking", "nonblocking": "shared", "legac
 PEERS = {"CuPy": "cupy", "PyTorch": "torch", "cuda.core": "cuda.core"}
 BULK = {"H2D pinned": "pinned, to the device", "D2H pinned": "pinned, to the host", "H2D pageable": "pageable, to the device",
         "D2H pageable": "pageable, to the host", "D2D": "within the device"}
+IN_THREADS = ("C, sleeping threads", "C, spinning threads")  # of pageable.py
 
 # Where the time of a call goes: the beginnings of the names of libraries.
 PARTS = {"driver": ("libcuda", "libamdhip", "libnvidia"), "extension": ("_core", "floor"), "core": ("libgpuglue",), "plugin": ("gpuglue_",),
@@ -259,20 +260,20 @@ def bulk(figures):
 
 
 def pageable(figures, direction):
-    """Pageable copies in new processes."""
+    """Pageable copies in new processes. The columns of C's threads and of pinned memory have only medians."""
 
-    def cell(value):
-        return f"{value[0]:.1f} [{value[1]:.1f}, {value[2]:.1f}]" if value else ""
+    def cell(head, value):
+        medians = head == "pinned" or head in IN_THREADS
+        return "" if value is None else number(value[0], 1) if medians else f"{value[0]:.1f} [{value[1]:.1f}, {value[2]:.1f}]"
 
     judged = any(f"{direction} result" in sides for sides in figures.values())  # in earlier figures no row is
-    own, rows = {"raw C": f"{direction} raw", "gpuglue": f"{direction} gpuglue"}, []
-    own = with_floor(own, figures.values(), f"{direction} floor")
-    for row, sides in figures.items():
-        pinned = sides.get(f"{direction} pinned")
-        cells = [cell(sides.get(side)) for side in own.values()]
-        rows.append([row.replace("back to back", "in a row"), *cells, number(pinned[0], 1) if pinned else "",
-                     *([sides.get(f"{direction} result", "")] if judged else [])])
-    return table(["GB/s: median [worst, best]", *own, "pinned", *(["target"] if judged else [])], rows)
+    columns = {"raw C": "raw", "C from Python": "floor", **{head: head for head in IN_THREADS}, "gpuglue": "gpuglue", "pinned": "pinned"}
+    columns = {head: f"{direction} {side}" for head, side in columns.items()}
+    columns = {head: key for head, key in columns.items()
+               if head in ("raw C", "gpuglue", "pinned") or any(key in sides for sides in figures.values())}
+    rows = [[row.replace("back to back", "in a row"), *(cell(head, sides.get(key)) for head, key in columns.items()),
+             *([sides.get(f"{direction} result", "")] if judged else [])] for row, sides in figures.items()]
+    return table(["GB/s: median [worst, best]", *columns, *(["target"] if judged else [])], rows)
 
 
 def alloc(figures):
