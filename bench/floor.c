@@ -73,13 +73,13 @@ static void array_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* What memory it is, and where it begins: the same five attributes that gpuglue asks for. The driver does not know pageable memory. */
+/* What kind of memory it is: what gpuglue asks before an upload. The driver does not know pageable memory. */
 static void ask(const void *host)
 {
-    unsigned type = 0, managed = 0;
-    int device = -1, wanted[] = {2, 8, 9, 11, 12};
-    void *base = NULL, *results[] = {&type, &managed, &device, &base, &(size_t){0}};
-    (void)driver->pointer_attributes(5, wanted, results, (uintptr_t)host);
+    unsigned type = 0;
+    int wanted = 2; /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+    void *result = &type;
+    (void)driver->pointer_attributes(1, &wanted, &result, (uintptr_t)host);
 }
 
 static int upload(struct block *block, const void *host, bool asks)
