@@ -140,8 +140,8 @@ def test_a_new_process_has_the_options_that_were_given():
 
 def test_the_last_line_of_a_new_process_is_its_result(tmp_path):
     program = tmp_path / "a.py"
-    program.write_text("import json, sys\nprint('words')\nprint(json.dumps(sys.argv[1:]))")
-    assert processes.result_of(program, "--part", "x") == ["--part", "x"]
+    program.write_text("import json, os, sys\nprint('words')\nprint(json.dumps([*sys.argv[1:], os.environ['GPUGLUE_LOG']]))")
+    assert processes.result_of(program, "--part", "x", GPUGLUE_LOG="info") == ["--part", "x", "info"]
 
 
 def of_scale(mean, worst, idle=None, at=0, **targets):
