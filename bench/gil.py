@@ -1,6 +1,6 @@
 """What a launch, an event's record and a wait for it cost with the GIL released and held, alone and beside a second thread.
 
-    python gil.py [--raw LIBRARY] [--json FILE] [--device NAME] [--processes 8] [--rounds 5] [--seconds 0.1]
+    python gil.py [--raw LIBRARY] [--json FILE] [--device NAME] [--processes 8] [--rounds 3] [--seconds 0.15]
 
 "floor" is a C function that Python calls, and that makes the driver call without the GIL; "floor, held" makes it with the GIL
 (floor.c). Beside Python, the second thread computes without a pause, with Python's switch interval and with shorter ones. Beside C it
@@ -12,8 +12,6 @@ had the GIL. "kept" is the speed of the other thread, divided by its speed while
 import argparse
 import hashlib
 import json
-import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -23,10 +21,12 @@ from pathlib import Path
 import gpuglue as gg
 
 from baseline import open_baseline
+from processes import given, result_of, summary
 from rows import KERNELS, MIB, takes_kernels
 from timing import BURST, compiled
 
 INTERVALS = (1e-4, 1e-5)  # seconds, besides Python's own
+SHORT = 1 / 4  # of the seconds, where no turn of the other thread takes milliseconds
 CALLS = {
     "launch, bound": {"floor": "floor.launch()", "floor, held": "floor.launch_held()", "gpuglue": "bound(stream=stream)"},
     "event record": {"floor": "floor.record()", "floor, held": "floor.record_held()", "gpuglue": "event.record(stream)"},
@@ -101,8 +101,8 @@ def condition_name(interval):
 class Side:
     """One call of one side, and what all rounds so far have found."""
 
-    def __init__(self, statement, names, is_done):
-        self.burst, self.is_done = compiled(statement, names), is_done
+    def __init__(self, burst, is_done):
+        self.burst, self.is_done = burst, is_done
         self.calls = self.taken = self.iterations = self.elapsed = 0
 
     def run(self, seconds, other):
@@ -120,8 +120,8 @@ class Side:
         self.iterations += other.count - before if other else 0
 
 
-def sides_of(device, streams, baseline):
-    """Call → a function that makes its sides: the floor's on one stream and gpuglue's on another."""
+def bursts_of(device, streams, baseline):
+    """Call → side → a burst of calls and what polls the stream: the floor's on one stream and gpuglue's on another."""
     stream, other = streams
     event = gg.Event(device)
     event.record(stream)
@@ -132,33 +132,38 @@ def sides_of(device, streams, baseline):
     if takes_kernels(device):
         names["bound"] = gg.Module(KERNELS, device)["nothing"].bind("", grid=1, block=32)
     done = {"gpuglue": lambda: stream.done, **({"floor": floor.stream_done, "floor, held": floor.stream_done} if floor else {})}
-    calls = {call: sides for call, sides in CALLS.items() if "bound" in names or not call.startswith("launch")}
-    return {call: lambda sides=sides: {side: Side(sides[side], names, done[side]) for side in sides if side in done}
-            for call, sides in calls.items()}
-
-
-def measure_condition(options, calls, other):
-    """Call → side → the mean nanoseconds of a call, and what the other thread keeps of its speed; the sides alternate."""
-    alone = other.speed(4 * options.seconds) if other else None
-    found = {}
-    for call, make in calls.items():
-        sides = make()
-        for side in sides.values():
-            side.burst()  # the first calls are not counted
-        for _ in range(options.rounds):
-            for side in sides.values():
-                side.run(options.seconds, other)
-        found[call] = {name: {"ns": side.taken / side.calls, **({"kept": side.iterations / (side.elapsed / 1e9) / alone} if alone else {})}
-                       for name, side in sides.items()}
+    found = {call: {side: (compiled(sides[side], names), done[side]) for side in sides if side in done}
+             for call, sides in CALLS.items() if "bound" in names or not call.startswith("launch")}
+    for sides in found.values():
+        for burst, _ in sides.values():
+            burst()  # the first calls are not counted
     return found
+
+
+def measure_call(options, bursts, seconds, other):
+    """Side → what several rounds have found. The sides alternate; each ends after that many seconds, at the end of a burst."""
+    sides = {name: Side(*found) for name, found in bursts.items()}
+    for _ in range(options.rounds):
+        for side in sides.values():
+            if side.elapsed < seconds * 1e9:  # one burst may take longer than a round
+                side.run(seconds / options.rounds, other)
+    return sides
+
+
+def measure_condition(options, calls, other=None, share=1.0):
+    """Call → side → the mean nanoseconds of a call, and what the other thread keeps of its speed. `share`: of the seconds."""
+    seconds = share * options.seconds
+    alone = other.speed(options.seconds) if other else None
+    return {call: {name: {"ns": side.taken / side.calls, **({"kept": side.iterations / (side.elapsed / 1e9) / alone} if alone else {})}
+                   for name, side in measure_call(options, bursts, seconds, other).items()} for call, bursts in calls.items()}
 
 
 def measure_all(options, calls):
     """Condition → call → side → figures."""
-    found = {"alone": measure_condition(options, calls, None)}
+    found = {"alone": measure_condition(options, calls, share=SHORT)}
     for interval in (sys.getswitchinterval(), *INTERVALS):
         with switching(interval), Other(compute) as other:
-            found[condition_name(interval)] = measure_condition(options, calls, other)
+            found[condition_name(interval)] = measure_condition(options, calls, other, SHORT if interval in INTERVALS else 1.0)
     with Other(hashing()) as other:
         found["beside C"] = measure_condition(options, calls, other)
     return found
@@ -171,7 +176,7 @@ def one_process(options):
     streams = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
     if baseline:
         baseline.stay()
-    calls = sides_of(device, streams, baseline)
+    calls = bursts_of(device, streams, baseline)
     if baseline and not baseline.floor():
         reason = "floor.c was not compiled"
     print(json.dumps({"device": device.name, "no_baseline": reason, "found": measure_all(options, calls)}))
@@ -180,26 +185,13 @@ def one_process(options):
 # ---- all processes ----
 
 
-def run(options):
-    """The result of a new process."""
-    command = [sys.executable, __file__, "--one", "--rounds", str(options.rounds), "--seconds", str(options.seconds)]
-    command += ["--raw", options.raw] if options.raw else []
-    command += ["--device", options.device] if options.device else []
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-
-
-def summary(values, worst, best):
-    """The median of the processes, and the worst and the best of them."""
-    return {"median": statistics.median(values), "worst": worst(values), "best": best(values), "all": values}
-
-
 def rows_of(results):
     """Call → condition → side → "ns" and "kept" → figures of all processes."""
     rows = {}
     for condition, calls in results[0].items():
         for call, sides in calls.items():
             rows.setdefault(call, {})[condition] = {side: {
-                key: summary([result[condition][call][side][key] for result in results], *((max, min) if key == "ns" else (min, max)))
+                key: summary([result[condition][call][side][key] for result in results], min if key == "ns" else max)
                 for key in figures} for side, figures in sides.items()}
     return rows
 
@@ -222,14 +214,14 @@ def main():
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--device", help="such as cuda:0; default: the current device")
     parser.add_argument("--processes", type=int, default=8, help="how many new processes")
-    parser.add_argument("--rounds", type=int, default=5, help="of each side in alternation")
-    parser.add_argument("--seconds", type=float, default=0.1, help="of each side in a round")
+    parser.add_argument("--rounds", type=int, default=3, help="at most, of each side in alternation")
+    parser.add_argument("--seconds", type=float, default=0.15, help="at most, of each side in all rounds")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         one_process(options)
         return 0
-    results = [run(options) for _ in range(options.processes)]
+    results = [result_of(__file__, "--one", *given(options, "rounds", "seconds", "raw", "device")) for _ in range(options.processes)]
     rows, last = rows_of([result["found"] for result in results]), results[-1]
     show(rows)
     if last["no_baseline"]:

@@ -4,6 +4,7 @@ A process may be lucky for all of its time, for instance with the addresses of i
 far another one may be from it."""
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from timing import spread
 from verdict import interval, judge, verdict
 
 
-def result_of(program, *options):
-    """The JSON in the last line that a new process of a Python program prints."""
-    done = subprocess.run([sys.executable, str(program), *options], check=True, stdout=subprocess.PIPE, text=True)
+def result_of(program, *options, **variables):
+    """The JSON in the last line that a new process of a Python program prints. `variables`: of its environment, besides those of this process."""
+    command = [sys.executable, str(program), *options]
+    done = subprocess.run(command, env=os.environ | variables, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

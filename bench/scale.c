@@ -137,9 +137,10 @@ static void show_json(const struct row *row, const char *name, const struct resu
     static bool more;
     const struct figures *f = &self->figures;
     fprintf(json,
-            "%s\n\"%s\": {\"mean\": %.1f, \"median\": %ju, \"p999\": %ju, \"worst\": %ju, "
+            "%s\n\"%s\": {\"kind\": \"%s\", \"mean\": %.1f, \"median\": %ju, \"p999\": %ju, "
+            "\"worst\": %ju, "
             "\"worst_at\": %ld, \"worst_driver\": %ju, \"result\": \"%s\"",
-            more ? "," : "", name, f->mean, (uintmax_t)f->median, (uintmax_t)f->most,
+            more ? "," : "", name, row->kind, f->mean, (uintmax_t)f->median, (uintmax_t)f->most,
             (uintmax_t)f->worst, f->worst_at, (uintmax_t)f->worst_driver, self->text);
     if (row->mean > 0)
         fprintf(json, ", \"mean_target\": %.0f", row->mean);

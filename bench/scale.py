@@ -2,8 +2,8 @@
 
     python scale.py PROGRAM [--calls 1000000] [--kind all] [--processes 8] [--json FILE]
 
-Each figure is the median of the processes. A target is judged by them: it is reached or missed only if they agree. Every third process
-also measures the rows without a target.
+Each figure is the median of the processes. A target is judged by them: it is reached or missed only if they agree. Where they disagree,
+more are started for that kind of rows. Every third of the first processes also measures the rows without a target.
 """
 
 import argparse
@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 
 from processes import summary
-from verdict import MISSED, NOISY, verdict
+from verdict import MISSED, NOISY, RUNS, verdict
 from verdict import summary as counted
 
-EVERY = 3  # so many processes, of which one measures the rows without a target
+EVERY = 3  # so many of the first processes, of which one measures the rows without a target
 MEDIANS = ("median", "p999")
 SPREAD = ("mean", "worst")  # these also have the worst and the best process
 
@@ -60,12 +60,19 @@ def merged(processes):
 
 
 def measure(options):
-    """Row → its figures, in the order of the first process, which has all rows."""
-    rows = {}
-    for number in range(options.processes):
-        for row, found in run(options.program, options.calls, options.kind, number % EVERY == 0).items():
-            rows.setdefault(row, []).append(found)
-    return {row: merged(processes) for row, processes in rows.items()}
+    """Row → its figures, in the order of the first process, which has all rows. While any row of a kind is too noisy to say, more processes
+    measure that kind."""
+    parts, kinds = {}, [options.kind]
+    for turn in range(RUNS):
+        for number in range(options.processes):
+            for kind in kinds:
+                for row, found in run(options.program, options.calls, kind, turn == 0 and number % EVERY == 0).items():
+                    parts.setdefault(row, []).append(found)
+        rows = {row: merged(processes) for row, processes in parts.items()}
+        kinds = sorted({parts[row][0]["kind"] for row, figures in rows.items() if figures["result"] == NOISY})
+        if not kinds:
+            break
+    return rows
 
 
 def show(rows):
@@ -84,7 +91,7 @@ def main():
     parser.add_argument("program", help="scale.c, compiled")
     parser.add_argument("--calls", type=int, default=1000000, help="of each row, in each process")
     parser.add_argument("--kind", default="all", help="streams, live, retired, threads, large, or all")
-    parser.add_argument("--processes", type=int, default=8, help="how many new processes")
+    parser.add_argument("--processes", type=int, default=8, help="how many new processes of each kind at a time")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     rows = measure(options)

@@ -2,13 +2,10 @@
 
 A row is judged by the pairs of processes: this version has to reach TOLERANCE of the other's GB/s."""
 
-import json
 import os
-import statistics
-import subprocess
-import sys
 from pathlib import Path
 
+from processes import given, result_of, summary
 from verdict import NOISY, RUNS, verdict
 
 TOLERANCE = 0.95  # since processes of one version differ
@@ -21,19 +18,11 @@ class OtherVersionError(Exception):
 
 def run(options, directory=None):
     """Row → GB/s of a new process, with the package in that directory, or with that of this process."""
-    command = [sys.executable, str(PROGRAM), "--strided-only", "--side", str(options.side)]
-    command += ["--device", options.device] if options.device else []
-    path = [str(directory), os.environ.get("PYTHONPATH")] if directory else [os.environ.get("PYTHONPATH")]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}, check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(done.stdout.splitlines()[-1])
+    path = os.pathsep.join(filter(None, [str(directory or ""), os.environ.get("PYTHONPATH")]))
+    found = result_of(PROGRAM, "--strided-only", *given(options, "side", "device"), PYTHONPATH=path)
     if directory and directory not in Path(found["package"]).parents:
         raise OtherVersionError(f"{directory} has no package gpuglue: a new process loaded {found['package']}")
     return {row: sides["gpuglue"] for row, sides in found["strided"].items()}
-
-
-def summary(values):
-    """The median of the processes, and the worst and the best of them."""
-    return {"median": statistics.median(values), "worst": min(values), "best": max(values), "all": values}
 
 
 def rows_of(pairs):

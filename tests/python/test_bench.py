@@ -140,8 +140,8 @@ def test_a_new_process_has_the_options_that_were_given():
 
 def test_the_last_line_of_a_new_process_is_its_result(tmp_path):
     program = tmp_path / "a.py"
-    program.write_text("import json, sys\nprint('words')\nprint(json.dumps(sys.argv[1:]))")
-    assert processes.result_of(program, "--part", "x") == ["--part", "x"]
+    program.write_text("import json, os, sys\nprint('words')\nprint(json.dumps([*sys.argv[1:], os.environ['GPUGLUE_LOG']]))")
+    assert processes.result_of(program, "--part", "x", GPUGLUE_LOG="info") == ["--part", "x", "info"]
 
 
 def of_scale(mean, worst, idle=None, at=0, **targets):
@@ -170,6 +170,28 @@ def test_the_figures_of_scale_are_medians_and_its_worst_call_is_that_of_one_proc
     ([of_scale(100, 1000)] * 7, verdict.NOISY)])
 def test_a_row_of_scale_is_judged_by_its_processes_and_by_threads_that_do_nothing(each, result):
     assert scale.merged(each)["result"] == result
+
+
+def test_more_processes_measure_only_the_kinds_of_scale_that_have_a_noisy_row_and_all_processes_are_judged(monkeypatch):
+    asked = []
+
+    def run(_, calls, kind, floors):
+        asked.append((kind, floors))
+        mean = 301 if len(asked) == 1 else 100
+        found = {"1 streams": of_scale(mean, 1000, idle=500) | {"kind": "streams"}, "1 threads": of_scale(100, 1000) | {"kind": "threads"}}
+        return {row: figures for row, figures in found.items() if kind in ("all", figures["kind"])}
+
+    monkeypatch.setattr(scale, "run", run)
+    found = scale.measure(SimpleNamespace(program="", calls=1, kind="all", processes=8))
+    assert asked == [("all", number % 3 == 0) for number in range(8)] + [("streams", False)] * 8
+    assert {row: (figures["processes"], figures["result"]) for row, figures in found.items()} == {"1 streams": (16, "ok"), "1 threads": (8, "ok")}
+
+
+def test_a_row_of_scale_that_stays_noisy_has_three_sets_of_processes(monkeypatch):
+    turns = iter(range(100))
+    monkeypatch.setattr(scale, "run", lambda *_: {"1 streams": of_scale(301 if next(turns) % 2 else 100, 1000, idle=500) | {"kind": "streams"}})
+    found = scale.measure(SimpleNamespace(program="", calls=1, kind="streams", processes=8))
+    assert (found["1 streams"]["processes"], found["1 streams"]["result"]) == (24, verdict.NOISY)
 
 
 def test_a_row_of_scale_without_a_target_has_no_result():

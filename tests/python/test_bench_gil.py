@@ -1,6 +1,8 @@
 """bench/gil.py: calls with the GIL released and held. No figure is judged."""
 
 import json
+import time
+from types import SimpleNamespace
 
 import pytest
 from test_bench_programs import built, program
@@ -56,6 +58,17 @@ def test_the_speed_of_the_other_thread_counts_work_that_was_done():
     with gil.Other(lambda: done.append(None)) as other:
         assert other.speed(0.001) > 0
     assert other.count == len(done) and not other.thread.is_alive()
+
+
+def test_a_side_ends_with_the_burst_in_which_it_reaches_its_seconds():
+    def burst(seconds):
+        time.sleep(seconds)
+        return 7
+
+    bursts = {"slow": (lambda: burst(0.002), lambda: True), "fast": (lambda: burst(0), lambda: True)}
+    sides = gil.measure_call(SimpleNamespace(rounds=3), bursts, 0.001, None)
+    assert (sides["slow"].calls, sides["slow"].taken) == (16, 7)
+    assert sides["fast"].calls >= 16 and sides["fast"].elapsed >= 1e6 / 3
 
 
 def test_a_row_has_the_median_the_slowest_and_the_fastest_process():

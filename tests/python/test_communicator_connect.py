@@ -35,10 +35,12 @@ from rank_failures import stop_in_call
 if rank == STOPPED:
     stop_in_call()
 named = "rank STOPPED (this rank)" if rank == STOPPED else "rank STOPPED"
-ends(call, [(STOPPED,)], named + " did not take part within the timeout")
-if rank == (1 if STOPPED == 0 else 0):
-    await_state(2, "Z")
-    os.kill(pids[STOPPED], signal.SIGCONT)
+try:
+    ends(call, [(STOPPED,)], named + " did not take part within the timeout")
+finally:
+    if rank == (1 if STOPPED == 0 else 0):
+        await_state(2, "Z")
+        os.kill(pids[STOPPED], signal.SIGCONT)
 os._exit(0)
 """
 BORROWED = """

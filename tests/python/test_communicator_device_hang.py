@@ -83,9 +83,11 @@ STOPS = PIDS + """
     if rank == 1:
         os.kill(pids[1], signal.SIGSTOP)
     elif rank == 0:
-        fails(wait, "a queued operation: rank 1 did not take part within the timeout")
-        await_state(2, "Z")  # which has failed, too: rank 1 would complete its operation
-        os.kill(pids[1], signal.SIGCONT)
+        try:
+            fails(wait, "a queued operation: rank 1 did not take part within the timeout")
+        finally:
+            await_state(2, "Z")  # which has failed, too: rank 1 would complete its operation
+            os.kill(pids[1], signal.SIGCONT)
         os._exit(0)
 """
 

@@ -10,7 +10,7 @@ import pytest
 import test_communicator_connect as connect
 import test_communicator_device_hang as device_hang
 from test_communicator import run_ranks
-from test_communicator_device import HEAD, LIBRARIES, RESULTS, native, native_simulated
+from test_communicator_device import HEAD, LIBRARIES, RESULTS, native, native_simulated, within_limits
 from test_communicator_device_hang import hangs
 
 import gpuglue as gg
@@ -53,6 +53,12 @@ def ranks_pass(machines, device):
         results = run_ranks(START + code, size, rank_environment=environment, before=[machines["ab".index(place)] for place in places])
         assert [status for _, status in results if status != -9] == [0] * (size - ("SIGKILL" in code)), results
     return run
+
+
+@pytest.fixture
+def pass_within_limits(ranks_pass):
+    """The same with LIMIT in the code, of two ranks on the first machine and one on the second."""
+    return lambda code: within_limits(lambda code: ranks_pass(code, "aba"), code)
 
 
 def test_results_between_machines_are_those_of_numpy(native, ranks_pass):
@@ -284,20 +290,20 @@ def test_a_part_whose_first_rank_is_reached_by_loopback_has_the_address_of_rank_
     assert [status for _, status in results] == [0] * 3, results
 
 
-def test_a_rank_whose_device_hangs_on_another_machine_is_named(hangs, ranks_pass):
+def test_a_rank_whose_device_hangs_on_another_machine_is_named(hangs, pass_within_limits):
     code = device_hang.HANGS.replace("COUNT", "10").format(operation="comm.all_reduce(x, stream=s)")
-    ranks_pass((device_hang.HEAD + code + device_hang.FAILS).replace("LIMIT", "2"), "aba")
+    pass_within_limits(device_hang.HEAD + code + device_hang.FAILS)
 
 
-def test_a_rank_that_stops_on_another_machine_is_named(native_simulated, ranks_pass):
-    ranks_pass((device_hang.HEAD + device_hang.STOPS.replace("COUNT", "2") + device_hang.FAILS).replace("LIMIT", "2"), "aba")
+def test_a_rank_that_stops_on_another_machine_is_named(native_simulated, pass_within_limits):
+    pass_within_limits(device_hang.HEAD + device_hang.STOPS.replace("COUNT", "2") + device_hang.FAILS)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("code", [device_hang.CHECKS + connect.CREATION, connect.first_call("all_reduce")], ids=["creation", "first_call"])
-def test_a_rank_that_stops_while_the_library_connects_several_machines_is_named(native_simulated, ranks_pass, code, rank):
-    ranks_pass(connect.stops(code, rank).replace("LIMIT", "2"), "aba")
+def test_a_rank_that_stops_while_the_library_connects_several_machines_is_named(native_simulated, pass_within_limits, code, rank):
+    pass_within_limits(connect.stops(code, rank))
 
 
-def test_no_rank_is_named_if_the_library_does_not_connect_several_machines(native_simulated, ranks_pass):
-    ranks_pass((connect.first_call("all_reduce") + connect.NOBODY).replace("LIMIT", "2"), "aba")
+def test_no_rank_is_named_if_the_library_does_not_connect_several_machines(native_simulated, pass_within_limits):
+    pass_within_limits(connect.first_call("all_reduce") + connect.NOBODY)
