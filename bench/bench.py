@@ -193,9 +193,9 @@ def one_more(options, only):
 
 
 def measure_in_processes(options):
-    """The first process's result, with the figures of all. More processes measure the rows that are not ok, in up to two more sets."""
+    """The first process's result, with the figures of all. More processes measure the rows that are not ok, in further sets."""
     first, tables, only = None, {}, None
-    for _ in range(1 if options.quick else RUNS):
+    for _ in range(1 if options.quick else options.sets):
         for _ in range(options.processes):
             found = one_more(options, only)
             first = first or found
@@ -211,7 +211,7 @@ def measure_tables(options):
     """The tables of calls and copies, in this process or in several new ones."""
     if options.processes > 1:
         return measure_in_processes(options)
-    found = measure_here(options, 1, 1 if options.quick else RUNS)
+    found = measure_here(options, 1, 1 if options.quick else options.sets)
     return {**found, "tables": figures_of_tables(found["tables"], alone=True)}
 
 
@@ -240,6 +240,7 @@ def parsed():
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--device", help="such as cuda:0; default: the current device")
     parser.add_argument("--processes", type=int, help=f"how many new processes measure; 1: this one (default: {PROCESSES}, with --quick 1)")
+    parser.add_argument("--sets", type=int, default=RUNS, help="how many sets of processes at most, where rows are not ok")
     parser.add_argument("--quick", action="store_true", help="few bursts and small copies: only to check that it runs")
     parser.add_argument("--nothing-current", action="store_true",
                         help="measure without a current context, which costs two more calls on the legacy stream")

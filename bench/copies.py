@@ -23,6 +23,7 @@ import gpuglue as gg
 
 from baseline import open_baseline
 from rows import MIB, Arrays
+from verdict import RUNS
 from strided_before import compare
 from strided_before import show as show_before
 
@@ -285,6 +286,7 @@ def main():
     parser.add_argument("--sweep", action="store_true", help="also with other numbers of copy threads")
     parser.add_argument("--against", type=Path, help="also compare the strided rows with the package in this directory")
     parser.add_argument("--processes", type=int, default=8, help="of each version, with --against")
+    parser.add_argument("--sets", type=int, default=RUNS, help="how many sets of processes at most, with --against")
     parser.add_argument("--side", type=int, default=SIDE, help="elements per side of the square in the strided rows")
     parser.add_argument("--strided-only", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -313,7 +313,7 @@ def rows_of(sets, most):
 def measure(options):
     """All rows, and their results. While any is too noisy to say, more processes are started."""
     sets = {"raw": [], "gpuglue": [], "sizes": []}
-    for _ in range(RUNS):
+    for _ in range(options.sets):
         for _ in range(options.processes):
             for part, found in sets.items():
                 found.append(result_of(__file__, "--part", part, *given(options, "most", "raw", "device")))
@@ -333,6 +333,7 @@ def main():
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--device", help="such as cuda:0; default: the current device")
     parser.add_argument("--processes", type=int, default=8, help="how many new processes of each kind at a time")
+    parser.add_argument("--sets", type=int, default=RUNS, help="how many sets of processes at most, where rows are too noisy to say")
     parser.add_argument("--most", type=int, default=256, help="MiB of the first copies")
     parser.add_argument("--part", choices=("raw", "gpuglue", "sizes"), help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -63,7 +63,7 @@ def measure(options):
     """Row → its figures, in the order of the first process, which has all rows. While any row of a kind is too noisy to say, more processes
     measure that kind."""
     parts, kinds = {}, [options.kind]
-    for turn in range(RUNS):
+    for turn in range(options.sets):
         for number in range(options.processes):
             for kind in kinds:
                 for row, found in run(options.program, options.calls, kind, turn == 0 and number % EVERY == 0).items():
@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--calls", type=int, default=1000000, help="of each row, in each process")
     parser.add_argument("--kind", default="all", help="streams, live, retired, threads, large, or all")
     parser.add_argument("--processes", type=int, default=8, help="how many new processes of each kind at a time")
+    parser.add_argument("--sets", type=int, default=RUNS, help="how many sets of processes at most, where rows are too noisy to say")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     rows = measure(options)

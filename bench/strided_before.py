@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from processes import given, result_of, summary
-from verdict import NOISY, RUNS, verdict
+from verdict import NOISY, verdict
 
 TOLERANCE = 0.95  # since processes of one version differ
 PROGRAM = Path(__file__).with_name("copies.py")
@@ -38,7 +38,7 @@ def rows_of(pairs):
 def compare(options):
     """All rows. In every other pair the version before comes first. While any row is too noisy to say, more pairs are started."""
     directory, pairs = options.against.resolve(), []
-    for _ in range(RUNS):
+    for _ in range(options.sets):
         for turn in range(options.processes):
             if turn % 2:
                 before, own = run(options, directory), run(options)

@@ -355,7 +355,7 @@ CORE = [
            "    return progress_has_foreign_work(stream) ||\n           !ggi_stream_has_passed(", "    return progress_has_foreign_work(stream) ||\n           0 * !ggi_stream_has_passed(",
            ("python:cuda-sim:tests/python/test_with_cuda_driver.py",)),
     Mutant("work of other code writes nothing", "an upload waits for what other code queued on a stream whose handle it has", "core/runtime/progress.c",
-           "    return progress_has_foreign_work(stream) ||", "    return",
+           "    return progress_has_foreign_work(stream) ||", "    return !progress_has_foreign_work(stream) &&",
            ("python:cuda-sim:tests/python/test_with_cuda_driver.py",)),
     Mutant("a busy stream is known to be idle", "a large copy waits for earlier work", "core/runtime/progress.c",
            "!progress_has_foreign_work(stream) && !atomic_load(&stream->failed) &&\n           ggi_stream_has_passed(",

@@ -112,7 +112,7 @@ def test_more_processes_measure_only_the_rows_that_are_not_ok_and_all_processes_
         return {"device": len(asked), "tables": found}
 
     monkeypatch.setattr(bench, "one_more", one_more)
-    found = bench.measure_in_processes(SimpleNamespace(quick=False, processes=8))
+    found = bench.measure_in_processes(SimpleNamespace(quick=False, processes=8, sets=3))
     assert asked == [None] * 8 + [{"own": ["event record"]}] * 8 and found["device"] == 1
     rows_found = found["tables"]["own"]["ns"]
     assert {name: (row["processes"], row["result"]) for name, row in rows_found.items()} == {"event record": (16, "ok"), "event query": (8, "ok")}
@@ -122,7 +122,7 @@ def test_a_row_that_stays_noisy_has_three_sets_of_processes(monkeypatch):
     import bench
     turns = iter(range(100))
     monkeypatch.setattr(bench, "one_more", lambda *_: {"tables": {"own": {"ns": {"event record": parts_of(5 if next(turns) % 2 else -5)}}}})
-    (row,) = bench.measure_in_processes(SimpleNamespace(quick=False, processes=8))["tables"]["own"]["ns"].values()
+    (row,) = bench.measure_in_processes(SimpleNamespace(quick=False, processes=8, sets=3))["tables"]["own"]["ns"].values()
     assert (row["processes"], row["result"]) == (24, verdict.NOISY)
 
 
@@ -133,7 +133,7 @@ def test_each_process_makes_its_share_of_the_rounds():
 
 
 def test_a_new_process_has_the_options_that_were_given():
-    options = SimpleNamespace(raw="a.so", device=None, quick=True, nothing_current=False, streams=["own", "legacy"], processes=8)
+    options = SimpleNamespace(raw="a.so", device=None, quick=True, nothing_current=False, streams=["own", "legacy"], processes=8, sets=3)
     assert processes.given(options, "processes", "raw", "device", "quick", "nothing-current", "streams") == \
         ["--processes", "8", "--raw", "a.so", "--quick", "--streams", "own", "legacy"]
 
@@ -182,7 +182,7 @@ def test_more_processes_measure_only_the_kinds_of_scale_that_have_a_noisy_row_an
         return {row: figures for row, figures in found.items() if kind in ("all", figures["kind"])}
 
     monkeypatch.setattr(scale, "run", run)
-    found = scale.measure(SimpleNamespace(program="", calls=1, kind="all", processes=8))
+    found = scale.measure(SimpleNamespace(program="", calls=1, kind="all", processes=8, sets=3))
     assert asked == [("all", number % 3 == 0) for number in range(8)] + [("streams", False)] * 8
     assert {row: (figures["processes"], figures["result"]) for row, figures in found.items()} == {"1 streams": (16, "ok"), "1 threads": (8, "ok")}
 
@@ -190,7 +190,7 @@ def test_more_processes_measure_only_the_kinds_of_scale_that_have_a_noisy_row_an
 def test_a_row_of_scale_that_stays_noisy_has_three_sets_of_processes(monkeypatch):
     turns = iter(range(100))
     monkeypatch.setattr(scale, "run", lambda *_: {"1 streams": of_scale(301 if next(turns) % 2 else 100, 1000, idle=500) | {"kind": "streams"}})
-    found = scale.measure(SimpleNamespace(program="", calls=1, kind="streams", processes=8))
+    found = scale.measure(SimpleNamespace(program="", calls=1, kind="streams", processes=8, sets=3))
     assert (found["1 streams"]["processes"], found["1 streams"]["result"]) == (24, verdict.NOISY)
 
 
