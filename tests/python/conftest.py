@@ -358,3 +358,13 @@ def succeeds(result):
 @pytest.fixture(name="run_python")
 def run_python_fixture(backend):
     return run_python
+
+
+@pytest.fixture
+def with_driver(device):
+    """Run code that calls the driver itself; where that is not possible, the test is skipped."""
+    from with_cuda import beside, missing
+    reason = missing("the driver", device)
+    if reason:
+        pytest.skip(reason)
+    return beside("the driver")
