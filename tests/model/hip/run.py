@@ -68,7 +68,8 @@ NEEDS_OTHERS = "the root does not have the other library"
 NOT_THERE = {  # Files with tests of a device that do not run there, by their reasons.
     RANKS: ("communicator_device", "communicator_device_behind", "communicator_device_end", "communicator_device_hang", "communicator_device_timeout",
             "communicator_group", "communicator_machines"),
-    NEEDS_OTHERS: ("bench_programs", "with_compilers", "with_cuda_core", "with_cuda_driver", "with_cupy", "with_protocols", "with_torch"),
+    NEEDS_OTHERS: ("with_compilers", "with_cuda_core", "with_cuda_driver", "with_cuda_memory", "with_cupy", "with_protocols", "with_torch"),
+    "it runs benchmarks, whose times mean nothing on the model": ("bench_before", "bench_floor", "bench_gil", "bench_programs"),
     "it needs a C++ compiler or NVRTC": ("convert", "host_compiler", "pycuda_command"),
     "it is about other vendors' devices, or about the host": ("communicator", "opencl", "spirv", "sycl"),
     "it needs a simulated driver": ("driver_calls", "environment", "fragmentation", "pipeline"),
