@@ -29,7 +29,7 @@ from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BENCHES = ("bench", "alloc", "pageable", "copies", "compat", "exchange", "recording", "pipeline", "graphs", "astype", "host_threads", "fragmentation")
+BENCHES = ("bench", "alloc", "pageable", "gil", "copies", "compat", "exchange", "recording", "pipeline", "graphs", "astype", "host_threads", "fragmentation")
 JOBS = max(1, min(6, (os.cpu_count() or 1) // 3))  # tests at a time: most of a test's time is that of a context
 # Tests that count all that a process has, or need one where the backend is not in use.
 OWN_PROCESS = (
@@ -50,7 +50,7 @@ LEAVE_MEMORY = (
     "staging/a_process_may_end_during_a_staged_copy",
     "threads/a_shutdown_ends_calls_of_other_threads_and_is_silent",
 )
-BASELINES = {"bench": "raw", "alloc": "raw", "pageable": "raw", "copies": "raw", "pipeline": "pipeline_raw", "graphs": "graphs_raw"}
+BASELINES = {"bench": "raw", "alloc": "raw", "pageable": "raw", "gil": "raw", "copies": "raw", "pipeline": "pipeline_raw", "graphs": "graphs_raw"}
 
 
 class Machine:

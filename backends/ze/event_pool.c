@@ -216,6 +216,16 @@ int ze_pooled_event_wait(struct ze_pooled_event *pooled, uint64_t timeout_ns)
 
 /* ---- closing ---- */
 
+/* Chunks whose events the device may still signal: they stay until the process ends. */
+static _Atomic(struct ze_chunk *) chunks_left;
+
+static void chunk_leave(struct ze_chunk *chunk)
+{
+    chunk->next = atomic_load(&chunks_left);
+    while (!atomic_compare_exchange_weak(&chunks_left, &chunk->next, chunk)) {
+    }
+}
+
 /* The parked events that the device has not signalled, or may not have. */
 static void pool_leave_unsignalled(struct ze_pool *pool)
 {
@@ -243,7 +253,9 @@ void ze_pool_close(struct ze_driver *driver)
     while (pool->chunks) {
         struct ze_chunk *chunk = pool->chunks;
         pool->chunks = chunk->next;
-        if (!chunk->left)
+        if (chunk->left)
+            chunk_leave(chunk);
+        else
             chunk_destroy(driver, chunk);
     }
     pool->free = pool->parked = NULL;
