@@ -3,7 +3,7 @@
     python bench.py [--raw LIBRARY] [--json FILE] [--device NAME] [--processes 8] [--quick] [--no-peers]
 
 The baseline is raw.c, compiled. Without it, or without CUDA, the table has only gpuglue's figures. Each process makes a part of the
-rounds. A figure is the median of the processes, and a target is judged by them: the rows that are not ok are measured in more processes.
+rounds. A figure is the median of the processes, and a target is judged by them: the rows that are too noisy to say are measured in more processes.
 """
 
 import argparse
@@ -171,8 +171,8 @@ def figures_of_tables(tables, alone):
 
 
 def unsettled(figures):
-    """Table → the names of its rows that are not ok."""
-    found = {table: [row for rows in units.values() for row, sides in rows.items() if sides["result"] not in (OK, None)]
+    """Table → the names of its rows that are too noisy to say."""
+    found = {table: [row for rows in units.values() for row, sides in rows.items() if sides["result"] == NOISY]
              for table, units in figures.items()}
     return {table: rows for table, rows in found.items() if rows}
 
@@ -193,7 +193,7 @@ def one_more(options, only):
 
 
 def measure_in_processes(options):
-    """The first process's result, with the figures of all. More processes measure the rows that are not ok, in further sets."""
+    """The first process's result, with the figures of all. More processes measure the rows that are too noisy to say, in further sets."""
     first, tables, only = None, {}, None
     for _ in range(1 if options.quick else options.sets):
         for _ in range(options.processes):
@@ -240,7 +240,7 @@ def parsed():
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--device", help="such as cuda:0; default: the current device")
     parser.add_argument("--processes", type=int, help=f"how many new processes measure; 1: this one (default: {PROCESSES}, with --quick 1)")
-    parser.add_argument("--sets", type=int, default=RUNS, help="how many sets of processes at most, where rows are not ok")
+    parser.add_argument("--sets", type=int, default=RUNS, help="how many sets of processes at most, where rows are too noisy to say")
     parser.add_argument("--quick", action="store_true", help="few bursts and small copies: only to check that it runs")
     parser.add_argument("--nothing-current", action="store_true",
                         help="measure without a current context, which costs two more calls on the legacy stream")

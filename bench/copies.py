@@ -247,12 +247,16 @@ def measure(options):
             show(f"{mib} MiB", result["sizes"][mib])
     result["strided"] = measure_strided(device, absent, options.side)
     show(f"{options.side ** 2 * 4 / MIB:g} MiB", result["strided"])
-    if options.against:
-        result["strided before"] = compare(options)
-        show_before(result["strided before"])
     for name, reason in absent.items():
         print(f"not compared with {name}: {reason}")
     return result
+
+
+def keep(result, path):
+    """Write the JSON."""
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=1))
 
 
 def strided_only(options):
@@ -294,9 +298,11 @@ def main():
         strided_only(options)
         return 0
     result = measure(options)
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(result, indent=1))
+    keep(result, options.json)
+    if options.against:
+        result["strided before"] = compare(options)
+        show_before(result["strided before"])
+        keep(result, options.json)
     if options.sweep:
         sweep(options)
     return 0

@@ -201,7 +201,8 @@ def calls(figures):
     found, rows = own_rows(figures, "ns"), []
     own = with_floor({"raw C": "raw", "gpuglue": "gpuglue"}, found.values(), "floor")
     for row, sides in found.items():
-        peers = [number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
+        apart = {"cuda.core"} if row in figures["against"] else set()  # the table of `against` has them
+        peers = ["" if key in apart else number(figures["peers"].get(key, {}).get(row)) for key in PEERS.values()]
         rows.append([row, *(number(sides.get(side)) for side in own.values()), *peers, sides.get("result", "")])
     return table(["ns per call", *own, *PEERS, "target"], rows)
 
@@ -357,13 +358,13 @@ def gil(figures):
     def cells(found):
         if not found:
             return ["", ""]
-        middle, worst, best = found["ns"]
-        return [f"{middle:.0f} [{worst:.0f}, {best:.0f}]", f"{100 * found['kept']:.0f} %" if "kept" in found else ""]
+        middle, worst, best = (f"{ns / 1000:.{1 if ns < 99_950 else 0}f}" if ns >= 9_950 else f"{ns / 1000:.2f}" for ns in found["ns"])
+        return [f"{middle} [{worst}, {best}]", f"{100 * found['kept']:.0f} %" if "kept" in found else ""]
 
     sides = {"C, GIL released": "floor", "C, GIL held": "floor, held", "gpuglue": "gpuglue"}
     rows = [[f"{call}, {condition}", *(cell for side in sides.values() for cell in cells(found.get(side)))]
             for call, conditions in figures.items() for condition, found in conditions.items()]
-    return table(["ns per call: median [worst, best]", *(head for side in sides for head in (side, "the other keeps"))], rows)
+    return table(["µs per call: median [worst, best]", *(head for side in sides for head in (side, "the other keeps"))], rows)
 
 
 def collectives(figures):

@@ -42,7 +42,7 @@ class Row:
         return own - target
 
 
-# Calls that hold the GIL: + 60 ns. Calls that release it (which takes 49 to 62 ns): + 120 ns.
+# Calls that hold the GIL: + 60 ns. Calls that release it (which takes 50 to 120 ns, by the processor): + 120 ns.
 SMALL = [
     Row("current device", "current_device()", "current_device", plus=60),
     Row("event query", "event.done", "event_query", plus=60, floor="floor.event_done()"),

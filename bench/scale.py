@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from processes import summary
-from verdict import MISSED, NOISY, RUNS, verdict
+from verdict import MISSED, NOISY, OK, RUNS, verdict
 from verdict import summary as counted
 
 EVERY = 3  # so many of the first processes, of which one measures the rows without a target
@@ -32,20 +32,18 @@ def run(program, calls, kind, floors):
         return json.loads(path.read_text())
 
 
-def excess(found, targets):
-    """How far a process is beyond its targets, as a fraction of them: the larger one, so that both are reached where it is not above 0."""
-    return max(found[key] / targets[f"{key}_target"] - 1 for key in SPREAD if f"{key}_target" in targets)
+def result_for(key, processes):
+    """The result of one target of a row. One that is missed is too noisy to say if threads that do nothing missed it in half of the processes."""
+    target = processes[0][f"{key}_target"]
+    result = verdict([found[key] / target - 1 for found in processes])
+    idle = [found["idle"][key] for found in processes if "idle" in found]
+    return NOISY if result == MISSED and statistics.median_high(idle) > target else result
 
 
 def result_of(processes):
-    """The result of a row; "" without a target. A row that missed is too noisy to say if threads that do nothing missed the same target in
-    half of the processes."""
-    targets = processes[0]
-    if not any(f"{key}_target" in targets for key in SPREAD):
-        return ""
-    result = verdict([excess(found, targets) for found in processes])
-    idle = [excess(found["idle"], targets) for found in processes if "idle" in found]
-    return NOISY if result == MISSED and statistics.median_high(idle) > 0 else result
+    """The result of a row; "" without a target. A row is missed if one of its targets is, and ok if all are reached."""
+    results = {result_for(key, processes) for key in SPREAD if f"{key}_target" in processes[0]}
+    return next((result for result in (MISSED, NOISY, OK) if result in results), "")
 
 
 def merged(processes):

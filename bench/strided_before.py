@@ -19,7 +19,7 @@ class OtherVersionError(Exception):
 def run(options, directory=None):
     """Row → GB/s of a new process, with the package in that directory, or with that of this process."""
     path = os.pathsep.join(filter(None, [str(directory or ""), os.environ.get("PYTHONPATH")]))
-    found = result_of(PROGRAM, "--strided-only", *given(options, "side", "device"), PYTHONPATH=path)
+    found = result_of(PROGRAM, "--strided-only", *given(options, "side", "device"), PYTHONPATH=path, LD_LIBRARY_PATH="")  # else the other version's
     if directory and directory not in Path(found["package"]).parents:
         raise OtherVersionError(f"{directory} has no package gpuglue: a new process loaded {found['package']}")
     return {row: sides["gpuglue"] for row, sides in found["strided"].items()}

@@ -6,7 +6,7 @@ import math
 import statistics
 
 OK, MISSED, NOISY = "ok", "missed", "too noisy to say"
-RUNS = 3  # at most, of a row that is not ok at once, or sets of processes
+RUNS = 3  # at most, of a row in one process that is not ok at once; or sets of processes
 RISK = 0.01  # that the median of all possible rounds or processes lies outside of the interval
 
 

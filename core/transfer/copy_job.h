@@ -32,6 +32,7 @@ struct ggi_copy_job {
     bool complete;    /* must have finished on the device when the call returns */
     bool capturing;   /* the stream is captured: nothing runs, so there are no tickets */
     bool owners_kept; /* the operands' owners are released after a ticket */
+    bool spaced;      /* struct ggi_staging_kind */
 };
 
 /* The operand in host memory of a copy between the host and a device. */

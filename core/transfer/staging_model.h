@@ -12,7 +12,7 @@
 #define GGI_STAGING_SPACED 8   /* those below 32 MiB, once more for spaced copies */
 #define GGI_STAGING_CHOICES 13 /* the driver, and 12 numbers of threads */
 
-/* spaced: it follows the last copy so late that the copy threads sleep, and that caches hold other bytes. */
+/* spaced: it follows the last copy so late that the copy threads may sleep, and that caches hold other bytes. */
 struct ggi_staging_kind {
     size_t nbytes;
     bool spaced;

@@ -66,10 +66,16 @@ static void lane_start_model(struct gg_device *device, struct ggi_lane *lane)
 
 /* ---- what copies have shown ---- */
 
-static struct ggi_staging_kind job_kind(const struct ggi_copy_job *job, uint64_t begin)
+/* Before the copy: other copies of the device may end during it. */
+static void job_begin(struct ggi_copy_job *job)
 {
-    const uint64_t last = atomic_load(&job->device->staging->ended_at);
-    return (struct ggi_staging_kind){job->nbytes, begin > last + ggi_copy_threads_spin_ns};
+    const uint64_t last = atomic_load(&job->device->staging->ended_at), now = ggi_now_ns();
+    job->spaced = now > last && now - last > ggi_copy_threads_spin_ns;
+}
+
+static struct ggi_staging_kind job_kind(const struct ggi_copy_job *job)
+{
+    return (struct ggi_staging_kind){job->nbytes, job->spaced};
 }
 
 static int lane_choose(struct ggi_copy_job *job, struct ggi_lane *lane)
@@ -78,7 +84,7 @@ static int lane_choose(struct ggi_copy_job *job, struct ggi_lane *lane)
     lane_start_model(job->device, lane);
     pthread_mutex_lock(&lane->lock);
     int threads =
-        ggi_staging_model_choose(&lane->model, job_kind(job, now), ggi_copy_thread_count(), now);
+        ggi_staging_model_choose(&lane->model, job_kind(job), ggi_copy_thread_count(), now);
     pthread_mutex_unlock(&lane->lock);
     return threads;
 }
@@ -88,7 +94,7 @@ static void lane_learn(struct ggi_copy_job *job, struct ggi_lane *lane, int thre
     const uint64_t now = ggi_now_ns();
     lane_start_model(job->device, lane);
     pthread_mutex_lock(&lane->lock);
-    ggi_staging_model_learn(&lane->model, job_kind(job, begin), threads, now - begin, now);
+    ggi_staging_model_learn(&lane->model, job_kind(job), threads, now - begin, now);
     pthread_mutex_unlock(&lane->lock);
 }
 
@@ -155,6 +161,7 @@ gg_status ggi_staging_copy(struct ggi_copy_job *job)
 {
     struct ggi_lane *lane = ggi_lane_of(job->device, job->kind);
     const bool fixed = policy_mode() != GGI_STAGING_AUTO || job_touches_pages(job);
+    job_begin(job);
     int threads = fixed ? 0 : lane_choose(job, lane);
     return lane_copy(job, lane, threads ? threads : ggi_copy_thread_count(), false);
 }
@@ -165,6 +172,7 @@ gg_status ggi_staging_copy_if_faster(struct ggi_copy_job *job)
     bool staged;
     if (policy_is_decided(job, &staged))
         return staged ? ggi_staging_copy(job) : GG_NOT_READY;
+    job_begin(job);
     if (!lane_is_worth_it(job, lane))
         return GG_NOT_READY;
     int threads = lane_choose(job, lane);

@@ -100,7 +100,7 @@ def test_a_row_without_a_target_has_no_result():
     assert found["result"] is None and found["excess"] is None
 
 
-def test_more_processes_measure_only_the_rows_that_are_not_ok_and_all_processes_are_judged(monkeypatch):
+def test_more_processes_measure_only_the_rows_that_are_too_noisy_to_say_and_all_processes_are_judged(monkeypatch):
     import bench
     asked = []
 
@@ -166,6 +166,7 @@ def test_the_figures_of_scale_are_medians_and_its_worst_call_is_that_of_one_proc
     ([of_scale(100, 1000)] * 7 + [of_scale(100, 200001, idle=5000)], verdict.NOISY),
     ([of_scale(100, 900000, idle=800000)] * 4 + [of_scale(100, 900000, idle=5000)] * 4, verdict.NOISY),
     ([of_scale(100, 900000, idle=800000)] * 3 + [of_scale(100, 900000, idle=5000)] * 5, verdict.MISSED),
+    ([of_scale(1000, 900000, idle=800000)] * 8, verdict.MISSED),  # threads that do nothing have a long call, but a short mean
     ([of_scale(1999, 900000, mean_target=2000)] * 8, verdict.OK),
     ([of_scale(100, 1000)] * 7, verdict.NOISY)])
 def test_a_row_of_scale_is_judged_by_its_processes_and_by_threads_that_do_nothing(each, result):
@@ -270,6 +271,7 @@ def test_later_copies_that_differ_too_much_between_processes_miss_the_target():
     row = "256 MiB, third on"
     assert pageable.results_of(pageable_rows([43] * 7 + [49], [7] * 8, row))[row]["up"] == verdict.OK
     assert pageable.results_of(pageable_rows([43] * 7 + [50], [7] * 8, row))[row]["up"] == verdict.MISSED
+    assert pageable.results_of(pageable_rows([43] * 11 + [41], [7] * 12, row))[row]["up"] == verdict.MISSED  # each process counts
 
 
 def test_the_table_of_pageable_copies_has_the_results():

@@ -84,5 +84,5 @@ def test_the_table_has_the_time_of_a_call_and_the_share_of_the_other_thread():
     side = {"ns": {"median": 350.4, "worst": 400.2, "best": 300.1}, "kept": {"median": 0.914}}
     alone = {"ns": {"median": 150.0, "worst": 200.0, "best": 100.0}}
     found = report.gil(report.of_gil({"calls": {"event record": {"alone": {"floor": alone, "gpuglue": alone}, "beside C": {"gpuglue": side}}}}))
-    assert "| event record, alone | 150 [200, 100] |  |  |  | 150 [200, 100] |  |" in found
-    assert "| event record, beside C |  |  |  |  | 350 [400, 300] | 91 % |" in found
+    assert "| event record, alone | 0.15 [0.20, 0.10] |  |  |  | 0.15 [0.20, 0.10] |  |" in found
+    assert "| event record, beside C |  |  |  |  | 0.35 [0.40, 0.30] | 91 % |" in found
