@@ -64,11 +64,12 @@ struct gg_device {
     _Atomic(uint32_t) others_waiting; /* released objects of memory that no pool allocated */
     _Atomic(uint32_t) others_passed;  /* calls that found many of them */
     _Atomic(uint32_t) drain_debt;     /* how far drains were behind the releases lately */
-    struct ggi_holding holding;       /* that got an object since they were polled */
-    struct ggi_holding busy_holding;  /* that were found busy since */
-    uint32_t visit_rounds;            /* how often drains have come to the end of the streams */
-    struct gg_stream *next_visit;     /* by a drain; NULL: the first */
-    struct gg_stream *busy;           /* the stream that was found busy last, or NULL */
+    uint32_t due_debt; /* the same for the most frequent drains that are due; under drain_lock */
+    struct ggi_holding holding;      /* that got an object since they were polled */
+    struct ggi_holding busy_holding; /* that were found busy since */
+    uint32_t visit_rounds;           /* how often drains have come to the end of the streams */
+    struct gg_stream *next_visit;    /* by a drain; NULL: the first */
+    struct gg_stream *busy;          /* the stream that was found busy last, or NULL */
     int closed_rounds; /* how many more times drains must reach the end of the streams before `closed` is reset */
     atomic_bool all_wanted; /* a call needs a drain of all objects, while another thread drains */
     _Atomic(int) waiting;   /* a list above is not empty */

@@ -22,6 +22,13 @@ struct drain_budget {
 #define DEBT_MAX (16 * DEBT_STEP)
 #define INTERVAL 64 /* allocations, without debt */
 #define INTERVAL_MIN 4
+#define ITEMS 1024u
+#define IN_USE 64u
+/* Of a drain that is due, in an allocation that has a block: it must be short, and the objects may be in no cache any more. At the
+ * shortest interval it examines 32 for each allocation, so that many objects that become idle at once need no larger budget. */
+#define DUE_ITEMS 128u
+#define DUE_STEP 1024 /* drains at that interval with too small a budget, until it is doubled */
+#define DUE_MAX (16 * DUE_STEP)
 
 /* How often the budget has to be doubled. */
 static uint32_t drain_doublings(const struct gg_device *device)
@@ -35,6 +42,11 @@ uint32_t ggi_drain_interval(const struct gg_device *device)
     return interval < INTERVAL_MIN ? INTERVAL_MIN : interval;
 }
 
+static bool drain_is_due(enum ggi_drain_pace pace)
+{
+    return pace == GGI_PACE_LIGHT || pace == GGI_PACE_DUE;
+}
+
 /* Streams that objects wait for, of which each costs a query, even if it is idle. */
 static uint32_t drain_holding_most(enum ggi_drain_pace pace)
 {
@@ -45,7 +57,7 @@ static uint32_t drain_holding_most(enum ggi_drain_pace pace)
  * busy, most are. An allocation that has a block need not find those that are not. */
 static uint32_t drain_holding_polls(enum ggi_drain_pace pace)
 {
-    return pace == GGI_PACE_LIGHT || pace == GGI_PACE_DUE ? 4 : 16;
+    return drain_is_due(pace) ? 4 : 16;
 }
 
 /* The budget grows as long as more is released than drains can examine. With a pace: by allocations, of which each
@@ -53,10 +65,12 @@ static uint32_t drain_holding_polls(enum ggi_drain_pace pace)
 static struct drain_budget drain_budget_of(const struct gg_device *device,
                                            enum ggi_drain_extent extent, enum ggi_drain_pace pace)
 {
-    const uint32_t all = UINT32_MAX, doublings = drain_doublings(device);
-    const uint32_t holding = drain_holding_most(pace),
-                   before = pace ? INTERVAL / ggi_drain_interval(device) : 1;
-    const uint32_t items = (1024u << doublings) / before, in_use = (64u << doublings) / before;
+    const uint32_t all = UINT32_MAX, holding = drain_holding_most(pace);
+    const bool due = drain_is_due(pace);
+    const uint32_t doublings = due ? device->due_debt / DUE_STEP : drain_doublings(device);
+    const uint32_t before = pace && !due ? INTERVAL / ggi_drain_interval(device) : 1;
+    const uint32_t items = ((due ? DUE_ITEMS : ITEMS) << doublings) / before,
+                   in_use = (IN_USE << doublings) / before;
     if (extent == GGI_DRAIN_SOME)
         return (struct drain_budget){16,     64,    holding, drain_holding_polls(pace),
                                      in_use, items, items,   items,
@@ -65,15 +79,20 @@ static struct drain_budget drain_budget_of(const struct gg_device *device,
     return (struct drain_budget){all, all, all, all, all, all, all, all, all, later, false};
 }
 
-/* Where the calls that drain do not become more frequent, it grows at once. */
+/* Where the calls that drain do not become more frequent, it grows at once. Drains that are due, which are short, no longer add to the
+ * debt of others once they are as frequent as they can be. */
 static void drain_note_debt(struct gg_device *device, const struct drain_budget *left,
                             enum ggi_drain_pace pace)
 {
     uint32_t debt = atomic_load(&device->drain_debt);
-    if (left->fresh && left->held && left->pending && left->may_wait && !left->behind)
+    if (left->fresh && left->held && left->pending && left->may_wait && !left->behind) {
         debt -= debt < DEBT_STEP ? debt : DEBT_STEP;
-    else
+        device->due_debt = 0;
+    } else if (!drain_is_due(pace) || ggi_drain_interval(device) > INTERVAL_MIN) {
         debt += pace ? 1 : DEBT_STEP;
+    } else if (device->due_debt < DUE_MAX) {
+        device->due_debt++;
+    }
     atomic_store(&device->drain_debt, debt < DEBT_MAX ? debt : DEBT_MAX);
 }
 

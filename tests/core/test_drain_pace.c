@@ -42,14 +42,19 @@ static void start_device(void)
     polled = destroyed = 0;
 }
 
+static void start_stream(int i)
+{
+    streams[i] =
+        (gg_stream){.device = &device, .serial = (uint64_t)i + 1, .refs = 1, .submitted = 1};
+    pthread_mutex_init(&streams[i].lock, NULL);
+}
+
 /* Each idle, which only a poll shows, with an object that waits for it. */
 static void start(void)
 {
     start_device();
     for (int i = 0; i < STREAMS; i++) {
-        streams[i] =
-            (gg_stream){.device = &device, .serial = (uint64_t)i + 1, .refs = 1, .submitted = 1};
-        pthread_mutex_init(&streams[i].lock, NULL);
+        start_stream(i);
         held[i] =
             (struct ggi_retired){.destroy = count_destroyed, .after = &streams[i], .ticket = 1};
         ggi_retire_keep(&device, &held[i]);
@@ -112,6 +117,124 @@ static void a_light_drain_examines_as_many_of_10000_objects_as_of_100(void **sta
     const int of_few = examined_beside(100);
     assert_in_range(of_few, 1, 99);
     assert_int_equal(examined_beside(10000), of_few);
+}
+
+/* ---- many objects that become idle at once ---- */
+
+#define MANY 100000 /* more than any drain examines */
+#define FEW 128     /* objects of each kind that a drain may examine which is due */
+
+static uint64_t waiting;
+
+static void destroy_allocated(struct ggi_retired *self)
+{
+    destroyed++;
+    waiting--;
+    free(self);
+}
+
+static void release_idle(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct ggi_retired *item = calloc(1, sizeof *item);
+        assert_non_null(item);
+        item->destroy = destroy_allocated;
+        ggi_retire(&device, item);
+        waiting++;
+    }
+}
+
+/* The most objects that one drain destroyed, until none was left. */
+static int most_of_a_drain(enum ggi_drain_pace pace)
+{
+    int most = 0;
+    for (int before = destroyed; waiting; before = destroyed) {
+        ggi_drain_paced(&device, pace);
+        assert_in_range(destroyed - before, 1, MANY);
+        most = destroyed - before > most ? destroyed - before : most;
+    }
+    return most;
+}
+
+static void no_drain_that_is_due_examines_many_objects(void **state)
+{
+    (void)state;
+    start_device();
+    release_idle(MANY);
+    assert_in_range(most_of_a_drain(GGI_PACE_LIGHT), 1, FEW);
+    release_idle(MANY);
+    assert_in_range(most_of_a_drain(GGI_PACE_DUE), 1, FEW);
+}
+
+static void no_drain_that_is_due_examines_many_objects_of_a_stream(void **state)
+{
+    (void)state;
+    start_device();
+    start_stream(0);
+    release_idle(MANY);
+    for (struct ggi_retired *item; (item = ggi_retire_next(&device));) {
+        item->after = &streams[0];
+        item->ticket = 1;
+        ggi_retire_keep(&device, item);
+    }
+    ggi_retire_note_waiting(&device);
+    assert_in_range(most_of_a_drain(GGI_PACE_LIGHT), 1, FEW);
+}
+
+/* Other calls have many objects to examine. */
+static void drains_that_are_due_stay_short_where_others_are_long(void **state)
+{
+    (void)state;
+    start_device();
+    for (int i = 0; i < 4; i++) {
+        release_idle(MANY);
+        ggi_drain(&device);
+    }
+    assert_in_range(destroyed, 4 * FEW, 4 * MANY - 1);
+    const int before = destroyed;
+    ggi_drain_paced(&device, GGI_PACE_DUE);
+    assert_in_range(destroyed - before, 1, FEW);
+    ggi_drain_locked(&device, GGI_DRAIN_ALL);
+    assert_int_equal(waiting, 0);
+}
+
+/* As there are no other calls that drain. */
+static void drains_that_are_due_become_longer_where_more_is_released_for_long(void **state)
+{
+    const uint32_t released = FEW + FEW / 2;
+    (void)state;
+    start_device();
+    for (int i = 0; i < 10000 && (!i || waiting); i++) {
+        release_idle(released);
+        ggi_drain_paced(&device, GGI_PACE_LIGHT);
+    }
+    assert_int_equal(waiting, 0);
+}
+
+static void drains_that_are_due_make_no_other_drain_examine_all_objects(void **state)
+{
+    (void)state;
+    start_device();
+    release_idle(2 * MANY);
+    for (int i = 0; i < 500; i++)
+        ggi_drain_paced(&device, GGI_PACE_LIGHT);
+    const int before = destroyed;
+    ggi_drain(&device);
+    assert_in_range(destroyed - before, 1, MANY / 4);
+    ggi_drain_locked(&device, GGI_DRAIN_ALL);
+    assert_int_equal(waiting, 0);
+}
+
+/* It would need another slab. */
+static void an_allocation_without_a_free_block_examines_more_objects(void **state)
+{
+    (void)state;
+    start_device();
+    release_idle(MANY);
+    ggi_drain_paced(&device, GGI_PACE_FULL);
+    assert_in_range(destroyed, 4 * FEW, MANY / 2);
+    ggi_drain_locked(&device, GGI_DRAIN_ALL);
+    assert_int_equal(waiting, 0);
 }
 
 /* ---- before a stream is created, while another thread drains ---- */
@@ -207,6 +330,12 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_drain_that_is_due_polls_few_streams_although_they_are_idle),
     cmocka_unit_test(drains_that_poll_few_streams_poll_each_in_turn),
     cmocka_unit_test(a_light_drain_examines_as_many_of_10000_objects_as_of_100),
+    cmocka_unit_test(no_drain_that_is_due_examines_many_objects),
+    cmocka_unit_test(no_drain_that_is_due_examines_many_objects_of_a_stream),
+    cmocka_unit_test(drains_that_are_due_stay_short_where_others_are_long),
+    cmocka_unit_test(drains_that_are_due_become_longer_where_more_is_released_for_long),
+    cmocka_unit_test(drains_that_are_due_make_no_other_drain_examine_all_objects),
+    cmocka_unit_test(an_allocation_without_a_free_block_examines_more_objects),
     cmocka_unit_test(a_stream_beyond_many_waits_for_a_drain),
     cmocka_unit_test(few_streams_wait_for_no_drain),
     cmocka_unit_test(many_streams_are_created_beside_a_drain_that_does_not_end),
