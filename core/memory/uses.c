@@ -272,6 +272,8 @@ gg_status ggi_memory_wait_ready_slow(gg_memory *memory, gg_stream *stream)
         atomic_store_explicit(&memory->ready_ticket, 0, memory_order_relaxed);
         return GG_OK;
     }
+    if (stream == alloc_stream && ggi_stream_has_passed(stream, ready_ticket - 1))
+        return GG_OK; /* also in a capture */
     bool captured;
     gg_status status = ready_on_stream(stream, alloc_stream, ready_ticket, &captured);
     if (stream != alloc_stream)

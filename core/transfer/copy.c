@@ -83,6 +83,38 @@ static gg_status job_wait_memory(struct ggi_copy_job *job)
     return status;
 }
 
+/* An upload to memory that was allocated on its stream, which other code may capture: it waits for nothing unless the stream is
+ * captured. The query of the default stream finds captures of other streams. */
+static bool job_is_ordered(const struct ggi_copy_job *job)
+{
+    const gg_memory *dst = job->dst.memory;
+    return ggi_stream_is_capturable(job->stream) && !job->src.memory && !job->implicit &&
+           !job->stream->is_default &&
+           atomic_load_explicit(&dst->ready_ticket, memory_order_relaxed) &&
+           dst->alloc_stream == job->stream;
+}
+
+/* One query then serves the memory and the copy. */
+static gg_status job_wait_ordered(struct ggi_copy_job *job)
+{
+    job->capturing = ggi_stream_capturing(job->stream);
+    if (job->capturing)
+        return ggi_memory_wait_ready_slow(job->dst.memory, job->stream);
+    atomic_store_explicit(&job->dst.memory->ready_waiter, job->stream->serial,
+                          memory_order_relaxed); /* a later capture does not wait either */
+    return GG_OK;
+}
+
+static gg_status job_wait(struct ggi_copy_job *job)
+{
+    if (job_is_ordered(job))
+        return job_wait_ordered(job);
+    const gg_status status = job_wait_memory(job);
+    if (!status)
+        job->capturing = ggi_stream_is_captured(job->stream);
+    return status;
+}
+
 static bool job_has_two_devices(const struct ggi_copy_job *job)
 {
     return job->kind == GG_COPY_D2D && job->src.memory->device != job->dst.memory->device;
@@ -153,10 +185,9 @@ static gg_status copy_within_device(struct ggi_copy_job *job)
 {
     gg_status status = job_check_overlap(job);
     if (!status)
-        status = job_wait_memory(job);
+        status = job_wait(job);
     if (status)
         return status;
-    job->capturing = ggi_stream_is_captured(job->stream);
     job_order_axes(job);
     status = ggi_copy_run(job);
     if (status == GG_NOT_READY)

@@ -35,16 +35,20 @@ static bool operand_is_mixed(const struct ggi_copy_operand *host)
                                            (size_t)(host->reach.high - host->reach.low));
 }
 
-static bool operand_query_driver(const struct ggi_copy_operand *host, struct gg_device *device)
+/* Whether the driver knows it, or has pinned a part of it. */
+static bool operand_is_shared(const struct ggi_copy_operand *host, struct gg_device *device)
 {
     struct gg_device_impl *impl = atomic_load(&device->impl);
-    struct gg_pointer_info info = {.struct_size = sizeof info};
+    struct gg_pointer_info info;
     struct ggi_internal_scope own;
     int32_t known = 0;
+    if (host->shared || operand_is_mixed(host))
+        return true;
     if (device->ops->pointer_known && !device->ops->pointer_known(impl, host->pointer, &known))
         return known;
     if (!device->ops->pointer_info)
         return false;
+    info = (struct gg_pointer_info){.struct_size = sizeof info};
     ggi_internal_begin(device, &own);
     gg_status status = device->ops->pointer_info(impl, host->pointer, &info);
     ggi_internal_end(device, &own);
@@ -93,11 +97,14 @@ static bool path_has_writers(const struct ggi_copy_job *job, const struct ggi_co
 }
 
 /* What most small uploads are: of pageable memory that no queued work writes to. */
-static bool path_is_plain_upload(const struct ggi_copy_job *job)
+static inline bool path_is_plain_upload(struct ggi_copy_job *job)
 {
-    return job->kind == GG_COPY_H2D && !job->src.memory && job->nbytes <= GGI_SLOT_SIZE &&
-           !job->box->axes && !job->complete && !job->capturing &&
-           !ggi_stream_may_write_host(job->stream);
+    struct ggi_copy_operand *host = &job->src;
+    if (job->kind != GG_COPY_H2D || host->memory || job->nbytes > GGI_SLOT_SIZE || job->box->axes ||
+        job->complete || job->capturing)
+        return false;
+    host->shared = ggi_stream_may_write_host(job->stream) && operand_is_shared(host, job->device);
+    return !host->shared;
 }
 
 static enum path path_choose_host_and_device(struct ggi_copy_job *job)
@@ -108,11 +115,12 @@ static enum path path_choose_host_and_device(struct ggi_copy_job *job)
     const bool line = !job->box->axes, small = job->nbytes <= GGI_SLOT_SIZE;
     const bool async = job->flags & GG_COPY_ASYNC;
     const bool slot = job->kind == GG_COPY_H2D && small && !job->capturing;
-    const bool query = !host->pinned && (path_has_writers(job, host) || job->capturing ||
-                                         (async && !(slot && (line || !host->memory))));
+    const bool query =
+        !host->pinned && (host->shared || path_has_writers(job, host) || job->capturing ||
+                          (async && !(slot && (line || !host->memory))));
     const bool mixed = (query || (line && !small)) && operand_is_mixed(host);
     if (query)
-        host->shared = mixed || operand_query_driver(host, job->device);
+        host->shared = operand_is_shared(host, job->device);
     host->pinned |= host->shared && !mixed && (async || job->capturing);
     if (job->capturing && !host->pinned)
         return PATH_REFUSE_CAPTURE;

@@ -23,6 +23,8 @@ def calls():
     return found
 device = gg.Device({device!r})
 stream, blocking, event = gg.Stream(device, nonblocking=True), gg.Stream(device), gg.Event(device)
+shared = gg.Stream(device, nonblocking=True)
+shared.handle
 function = gg.Module({image!r}, device)["scale"]
 kernel = function.bind("PIf", grid=1, block=32)
 array, host, result = gg.zeros(4, np.float32, device=device), np.zeros(128), np.zeros(128)
@@ -49,9 +51,10 @@ DOWNLOADED = {"cuda": {"cuMemcpyDtoHAsync_v2": 1}, "hip": {"hipMemcpyDtoHAsync":
 ASKED = {"cuda": {"cuPointerGetAttributes": 1},
          "hip": {"hipPointerGetAttributes": 1, "hipGetDevice": 1, "hipThreadExchangeStreamCaptureMode": 2},
          "ze": {}}
-# The default stream is that of the current context. Other libraries may capture it, after which its blocks do not serve again.
+# The default stream is that of the current context. Other libraries may capture streams that are ordered with it: then nothing that it
+# allocated while earlier work was unfinished is used.
 ENTERED = {"cuda": {"cuCtxGetCurrent": 1}, "hip": {"hipGetDevice": 1}}
-CAPTURED = {"cuda": {"cuStreamIsCapturing": 1, "cuCtxGetCurrent": 1}, "hip": {"hipStreamIsCapturing": 1, "hipGetDevice": 1}}
+CAPTURED = {"cuda": {"cuStreamIsCapturing": 1}, "hip": {"hipStreamIsCapturing": 1}}
 
 
 def added(*tables):
@@ -67,7 +70,10 @@ STATEMENTS = {
     "stream.done": {"cuda": {"cuStreamQuery": 1}, "hip": {"hipStreamQuery": 1}},
     "gg.to_gpu(host, device, stream)": UPLOADED,
     "gg.to_gpu(host, device, blocking)": added(UPLOADED, ASKED),
-    "gg.to_gpu(host, device)": added(UPLOADED, ASKED, ENTERED, CAPTURED),
+    "gg.to_gpu(host, device, shared)": added(UPLOADED, ASKED, CAPTURED),
+    "gg.to_gpu(host, device)": added(UPLOADED, ASKED, ENTERED),
+    "target.set(host, shared); gg.to_gpu(host, device, shared)": added(UPLOADED, ASKED, CAPTURED, UPLOADED, ASKED, CAPTURED),
+    "target.set(host, None); gg.to_gpu(host, device)": added(UPLOADED, ASKED, ENTERED, UPLOADED, ASKED, ENTERED, CAPTURED, ENTERED),
     "target.set(host, stream)": UPLOADED,
     "target.set(host, blocking)": added(UPLOADED, ASKED),
     "target.set(host)": added(UPLOADED, ASKED, ENTERED),

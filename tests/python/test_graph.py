@@ -64,6 +64,29 @@ def test_a_chain_of_copies_and_kernels_is_repeated_with_new_input(device, captur
         assert (result == 10 * value).all()
 
 
+def test_memory_that_was_used_before_a_capture_is_ready_in_it(device, captured, gate):
+    gate.hold(captured)  # other code has the handle from now on
+    gg.to_gpu(np.zeros(16, np.float32), device, captured)  # its block serves again
+    array = gg.to_gpu(np.ones(16, np.float32), device, captured)
+    graph = filling(captured, array, 3)
+    gate.open()
+    assert array.get(stream=captured).tolist() == [1] * 16
+    graph.launch(captured)
+    assert array.get(stream=captured).tolist() == [3] * 16
+
+
+def test_memory_whose_earlier_work_is_unfinished_is_refused_in_a_capture(device, captured, gate):
+    gate.hold(captured)
+    gg.to_gpu(np.zeros(16, np.float32), device, captured)  # its block serves again
+    array, host = gg.empty(16, np.float32, device=device, stream=captured), np.full(16, 5, np.float32)
+    with pytest.raises(gg.UnsupportedError, match="allocated while earlier work still used"), gg.capture(captured):
+        array.set(host, captured)
+    gate.open()
+    captured.synchronize()
+    array.set(host, captured)
+    assert array.get(stream=captured).tolist() == [5] * 16
+
+
 def test_a_launch_is_ordered_as_any_operation(device, captured):
     array = zeros(device)
     graph = filling(captured, array, 3)
