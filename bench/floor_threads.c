@@ -1,5 +1,5 @@
-/* floor_threads.c: copies of pageable memory by several threads, in C: a lower bound for the time of copies through pinned memory. The
- * threads wait asleep or spinning. Those that sleep are woken by the calling thread, all at the beginning of a copy, and stay awake until
+/* floor_threads.c: copies of pageable memory through pinned memory by several threads, in C, as simple as possible. One design, not a bound.
+ * The threads wait asleep or spinning. Those that sleep are woken by the calling thread, all at the beginning of a copy, and stay awake until
  * its last part is taken.
  *
  * A copy is cut into chunks, each with one call of the driver, and a chunk into parts, which the threads take one after another. */
