@@ -221,7 +221,7 @@ COMPILING := $(patsubst %,tests/python/test_%.py,compat_compile compile convert 
 ALL_FILES := $(wildcard tests/python/test_*.py)
 OFF_DEVICE := $(filter-out $(ON_DEVICE) $(ONCE),$(ALL_FILES))
 # Those that mostly start compilers and commands, whose memory and threads a sanitizer does not see.
-PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_command bench_programs cache compat_arithmetic compat_compile compat_generated compat_names compile \
+PROGRAMS := $(patsubst %,tests/python/test_%.py,bench_before bench_command bench_floor bench_gil bench_programs cache compat_arithmetic compat_compile compat_generated compat_names compile \
     dialect docs_command doctor environment fragmentation host_compiler main pycuda_command)
 # Those of Level Zero, which choose their driver themselves.
 OF_LEVEL_ZERO := $(patsubst %,tests/python/test_%.py,level_zero level_zero_graphs level_zero_kernels level_zero_lists)
