@@ -226,14 +226,21 @@ static void chunk_leave(struct ze_chunk *chunk)
     }
 }
 
+/* Whether the device will not signal it any more. */
+static bool event_is_over(struct ze_pooled_event *pooled)
+{
+    int code = event_query(pooled);
+    for (int tries = 1; tries < ZE_TRIES && code && code != ZE_RESULT_NOT_READY; tries++)
+        code = event_query(pooled);
+    return !code || ze_is_over(code);
+}
+
 /* The parked events that the device has not signalled, or may not have. */
 static void pool_leave_unsignalled(struct ze_pool *pool)
 {
-    for (struct ze_pooled_event *pooled = pool->parked; pooled; pooled = pooled->next) {
-        const int code = event_query(pooled);
-        if (code && !ze_is_over(code))
+    for (struct ze_pooled_event *pooled = pool->parked; pooled; pooled = pooled->next)
+        if (!event_is_over(pooled))
             ze_pooled_event_leave(pooled);
-    }
 }
 
 static void chunk_destroy(struct ze_driver *driver, struct ze_chunk *chunk)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #define SETTLE_NS 1000000000u
-#define SETTLE_TRIES 3
 #define FIRST_ADDRESS 4096u /* the lowest address of a list */
 
 /* ---- waiting ---- */
@@ -179,7 +178,7 @@ static int stream_wait_last(struct gg_stream_impl *stream)
 static bool stream_settle(struct gg_stream_impl *stream)
 {
     int code = stream_wait_last(stream);
-    for (int tries = 1; tries < SETTLE_TRIES && code && !ze_is_shut_down(code); tries++)
+    for (int tries = 1; tries < ZE_TRIES && code && !ze_is_shut_down(code); tries++)
         code = stream_wait_last(stream);
     ze_log_failure(code, "waiting for a list's last signal");
     return !code || ze_is_over(code);

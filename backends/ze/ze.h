@@ -200,6 +200,8 @@ gg_status ze_no_memory(const char *what);
 /* The error for a function that this loader is too old for. */
 gg_status ze_missing(const char *function);
 const char *ze_error_name(int code); /* NULL: unknown */
+/* Of a wait or query at the end of a stream or pool, which an error leaves to the driver. */
+#define ZE_TRIES 3
 bool ze_is_shut_down(int code); /* the driver has shut down: there is nothing left to destroy */
 bool ze_is_over(int code); /* it has, or the device is lost: nothing will be signalled any more */
 /* Whether a loader returns @p code for a call that the driver is too old for. An intercepting loader 1.32 reports
