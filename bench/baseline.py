@@ -112,6 +112,16 @@ class Through(Baseline):
         self.check(self.library.raw_through(self.raw, library_of("hip").encode()))
 
 
+def open_for_part(options):
+    """The device of a new process's options, its baseline with the context current in this thread, or None with the reason, and a stream for each side."""
+    device = gg.Device(options.device) if options.device else gg.current_device()
+    baseline, reason = open_baseline(options.raw, device)
+    streams = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
+    if baseline:
+        baseline.stay()
+    return device, baseline, reason, streams
+
+
 def open_baseline(path, device, driver=None):
     """Return (baseline, None), or (None, the reason). The driver is gpuglue's, or a path: CUDA's below the library of the hip backend."""
     try:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import gpuglue as gg
 
-from baseline import open_baseline
+from baseline import open_for_part
 from processes import given, result_of, summary
 from rows import KERNELS, MIB, takes_kernels
 from timing import BURST, compiled
@@ -171,11 +171,7 @@ def measure_all(options, calls):
 
 def one_process(options):
     """All figures of this process, as JSON."""
-    device = gg.Device(options.device) if options.device else gg.current_device()
-    baseline, reason = open_baseline(options.raw, device)
-    streams = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
-    if baseline:
-        baseline.stay()
+    device, baseline, reason, streams = open_for_part(options)
     calls = bursts_of(device, streams, baseline)
     if baseline and not baseline.floor():
         reason = "floor.c was not compiled"

@@ -25,7 +25,7 @@ import numpy as np
 
 import gpuglue as gg
 
-from baseline import open_baseline
+from baseline import open_for_part
 from processes import given, result_of, summary
 from rows import KIB, MIB, Arrays
 from verdict import MISSED, NOISY, OK, RUNS, verdict
@@ -225,11 +225,7 @@ def measure_sizes(device, streams, baseline):
 
 def one_process(options):
     """What the process `--part` measures, as JSON."""
-    device = gg.Device(options.device) if options.device else gg.current_device()
-    baseline, reason = open_baseline(options.raw, device)
-    streams = gg.Stream(device, nonblocking=True), gg.Stream(device, nonblocking=True)
-    if baseline:
-        baseline.stay()
+    device, baseline, reason, streams = open_for_part(options)
     if options.part == "sizes":
         found = measure_sizes(device, streams, baseline)
     elif options.part == "raw" and not baseline:

@@ -56,7 +56,7 @@ int ggi_copy_thread_count(void);
  * is asked again a second later. */
 int ggi_copy_threads_start(struct ggi_copy_threads *threads, int count);
 void ggi_copy_threads_stop(struct ggi_copy_threads *threads);
-/* Wake the first of the sleeping ones among @p count threads; each of them wakes more. */
+/* Wake the sleeping ones among @p count threads, 16 at most; each of those wakes more if there are others. */
 void ggi_copy_threads_wake(struct ggi_copy_threads *threads, int count);
 extern uint64_t ggi_copy_threads_spin_ns;  /* before an idle thread sleeps; tests lower it */
 extern uint64_t ggi_copy_threads_retry_ns; /* from a refusal to the next attempt; tests change it */

@@ -80,11 +80,10 @@ static struct ggi_staging_kind job_kind(const struct ggi_copy_job *job)
 
 static int lane_choose(struct ggi_copy_job *job, struct ggi_lane *lane)
 {
-    const uint64_t now = ggi_now_ns();
     lane_start_model(job->device, lane);
     pthread_mutex_lock(&lane->lock);
-    int threads =
-        ggi_staging_model_choose(&lane->model, job_kind(job), ggi_copy_thread_count(), now);
+    int threads = ggi_staging_model_choose(&lane->model, job_kind(job), ggi_copy_thread_count(),
+                                           ggi_now_ns());
     pthread_mutex_unlock(&lane->lock);
     return threads;
 }
